@@ -1,0 +1,3 @@
+from muser_viz.cli import main
+
+raise SystemExit(main())

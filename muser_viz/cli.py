@@ -1,0 +1,64 @@
+"""The command ``muser-viz``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from muser_viz import __version__, resources
+from muser_viz.errors import MuserVizError
+
+
+def copy_lessons(folder: Path) -> list[Path]:
+    """Copy the lessons that ``folder`` lacks; nothing there is overwritten. The copies made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    copied = []
+    for lesson in sorted(resources.folder("notebooks").glob("*.ipynb")):
+        target = folder / lesson.name
+        if not target.exists():
+            shutil.copyfile(lesson, target)
+            copied.append(target)
+    return copied
+
+
+def lab(folder: Path, arguments: Sequence[str]) -> int:
+    """Open the lessons of ``folder`` in JupyterLab: on localhost, with a token."""
+    copied = copy_lessons(folder)
+    if copied:
+        print(f"copied {len(copied)} lessons to {folder}")
+    command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
+    if getattr(os, "geteuid", lambda: 1)() == 0:
+        command.append("--allow-root")
+    return subprocess.run([*command, *arguments, str(folder)], check=False).returncode
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status."""
+    parser = argparse.ArgumentParser(prog="muser-viz", description="The KV store of chapter 15, to be run.")
+    parser.add_argument("--version", action="version", version=f"muser-viz {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    opened = commands.add_parser(
+        "lab",
+        help="open the lessons in JupyterLab; further options go to JupyterLab (--no-browser, --port=N)",
+    )
+    opened.add_argument("folder", nargs="?", type=Path, default=Path("muser-viz-lessons"))
+    commands.add_parser("doctor", help="which backends run here, and a self-test of each")
+    given, rest = parser.parse_known_args(argv)
+    if rest and given.command != "lab":
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    try:
+        if given.command == "lab":
+            return lab(given.folder, rest)
+        from muser_viz import doctor
+
+        return doctor.main()
+    except KeyboardInterrupt:
+        return 130
+    except (MuserVizError, OSError) as error:
+        print(f"muser-viz: {error}", file=sys.stderr)
+        return 1

@@ -1,0 +1,151 @@
+"""The host compiler: which one, what it makes of the kernels, and where that is kept."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import platformdirs
+
+from muser_viz.errors import BackendUnavailable, KernelError
+
+SHIM = Path(__file__).resolve().parent / "shim"
+FLAGS = (
+    "-std=c++17",
+    "-O3",
+    "-march=native",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-w",
+    f"-I{SHIM}",
+)
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler that has ``_Float16``: the command, and what it says of itself.
+
+    ``identity`` is a digest of its predefined macros under the flags in use,
+    so of its version, of the flags and of what ``-march=native`` means here.
+    """
+
+    command: tuple[str, ...]
+    link: tuple[str, ...]
+    version: str
+    identity: str
+
+    def __str__(self) -> str:
+        return f"{' '.join(Path(part).name for part in self.command[:1])} {self.version}"
+
+
+def _extra_flags() -> tuple[str, ...]:
+    return tuple(shlex.split(os.environ.get("MUSER_VIZ_CXXFLAGS", "")))
+
+
+def _candidates() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    asked = os.environ.get("CXX")
+    if asked:
+        yield tuple(shlex.split(asked)), ()
+        return
+    for name in ("g++", "c++", "clang++"):
+        if shutil.which(name):
+            yield (name,), ()
+    if find_spec("ziglang"):
+        yield (sys.executable, "-m", "ziglang", "cc", "-x", "c++"), ("-nostdlib++",)
+
+
+def _probe(command: tuple[str, ...], link: tuple[str, ...]) -> Compiler | str:
+    """The compiler, or why it will not do."""
+    try:
+        ran = subprocess.run(
+            [*command, *FLAGS, *_extra_flags(), "-dM", "-E", "-x", "c++", os.devnull],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        return f"{shlex.join(command)}: {error.strerror or error}"
+    if ran.returncode != 0:
+        return f"{shlex.join(command)}: {ran.stderr.strip() or f'exit status {ran.returncode}'}"
+    macros = dict(line.split(" ", 2)[1:] for line in ran.stdout.splitlines() if line.count(" ") >= 2)
+    if "__FLT16_MANT_DIG__" not in macros:
+        return f"{shlex.join(command)}: has no _Float16 on this machine"
+    version = macros.get("__VERSION__", "").strip('"')
+    identity = hashlib.sha256("\0".join((ran.stdout, *FLAGS, *_extra_flags(), *command)).encode())
+    return Compiler(command, link, version, identity.hexdigest())
+
+
+@cache
+def find() -> Compiler:
+    """The first C++ compiler that can compile the kernels; BackendUnavailable otherwise."""
+    refusals = []
+    for command, link in _candidates():
+        found = _probe(command, link)
+        if isinstance(found, Compiler):
+            return found
+        refusals.append(found)
+    tried = "; ".join(refusals) or "none of g++, c++, clang++ is on the PATH, nor is ziglang installed"
+    raise BackendUnavailable(
+        f"no C++ compiler here can compile the kernels ({tried}): "
+        "install g++ 12 or later, or `pip install 'muser-viz[compiler]'`"
+    )
+
+
+@cache
+def _private_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="muser_viz-")
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept: ``MUSER_VIZ_CACHE``, or the user's cache folder.
+
+    Where that cannot be written: a folder of this process alone.
+    """
+    asked = os.environ.get("MUSER_VIZ_CACHE")
+    folder = Path(asked) if asked else platformdirs.user_cache_path("muser_viz", appauthor=False)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(_private_folder().name)
+
+
+def shared_object(name: str, source: str, depends: tuple[Path, ...]) -> Path:
+    """Compile C++ text to a shared object, once for its content, compiler and flags.
+
+    ``depends`` are the files that it includes. The object is written aside
+    and renamed, so processes that start at once cannot see half of one.
+    KernelError with the compiler's words where it does not compile.
+    """
+    compiler = find()
+    digest = hashlib.sha256(f"{compiler.identity}\0{source}".encode())
+    for path in (*depends, *sorted(SHIM.iterdir())):
+        digest.update(path.read_bytes())
+    folder = cache_folder()
+    target = folder / f"{name}-{digest.hexdigest()[:24]}.so"
+    if target.exists():
+        return target
+    with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}-") as aside:
+        text, built = Path(aside, f"{name}.cpp"), Path(aside, "built.so")
+        text.write_text(source, encoding="utf-8")
+        command = [*compiler.command, *FLAGS, *_extra_flags(), "-shared", str(text), "-o", str(built)]
+        ran = subprocess.run([*command, *compiler.link], capture_output=True, text=True, check=False)
+        if ran.returncode != 0:
+            raise KernelError(f"{name}: {compiler} refused it:\n{ran.stderr.strip()}")
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(built, target)
+    return target

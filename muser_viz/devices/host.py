@@ -1,0 +1,135 @@
+"""``host``: the kernel files compiled as C++ and driven over the grid by the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from muser_viz.devices import compile as compiler
+from muser_viz.devices.protocol import DTYPES, Fresh
+from muser_viz.devices.source import Kernel, catalogue
+from muser_viz.errors import KernelError
+from muser_viz.layout import Index
+
+_C_TYPES: dict[str, Any] = {"uint": ctypes.c_uint32, "float": ctypes.c_float}
+_PARALLEL_FROM = 4096
+"""Threads of a grid from which it is split over the cores; each thread's work is independent."""
+
+
+def driver(kernel: Kernel) -> str:
+    """C++ text that exports ``run_<kernel>(begin, end, buffers...)`` over a range of the grid."""
+    declared = ", ".join(
+        f"{p.base} {p.name}"
+        if p.kind == "scalar"
+        else f"{'const ' if p.kind == 'in' else ''}{p.base} *{p.name}"
+        for p in kernel.buffers
+    )
+    passed = ", ".join(p.name for p in kernel.buffers)
+    return (
+        f'extern "C" void run_{kernel.name}(uint begin, uint end, {declared})\n'
+        f"{{\n    for (uint x = begin; x < end; ++x) {kernel.name}({passed}, x);\n}}\n"
+    )
+
+
+@cache
+def _function(name: str) -> tuple[Kernel, Callable[..., None]]:
+    kernel = catalogue()[name]
+    siblings = [other for other in catalogue().values() if other.path == kernel.path]
+    source = f'#include "{kernel.path}"\n' + "".join(driver(k) for k in siblings)
+    built = compiler.shared_object(kernel.path.stem, source, (kernel.path,))
+    function = getattr(ctypes.CDLL(str(built)), f"run_{name}")
+    function.restype = None
+    function.argtypes = [ctypes.c_uint32, ctypes.c_uint32] + [
+        _C_TYPES[p.base] if p.kind == "scalar" else ctypes.c_void_p for p in kernel.buffers
+    ]
+    return kernel, function
+
+
+def workers() -> int:
+    """Cores used for one launch: ``MUSER_VIZ_THREADS``, or all that this process may use."""
+    asked = os.environ.get("MUSER_VIZ_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    available = getattr(os, "sched_getaffinity", None)
+    return len(available(0)) if available else os.cpu_count() or 1
+
+
+@cache
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(size, thread_name_prefix="muser_viz")
+
+
+class Arrays:
+    """Buffers and device arrays that are NumPy arrays."""
+
+    def put(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """A copy, C-ordered."""
+        return np.array(array, order="C")
+
+    def buffer(self, contents: npt.NDArray[np.float16]) -> npt.NDArray[np.float16]:
+        """A copy, C-ordered."""
+        return np.array(contents, dtype=np.float16, order="C")
+
+    def get(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """A copy."""
+        return array.copy()
+
+    def half(self, buffer: npt.NDArray[np.float16]) -> npt.NDArray[np.float16]:
+        """The buffer itself, to be read at once."""
+        return buffer
+
+    def read(self, parts: Sequence[tuple[npt.NDArray[np.float16], Index]]) -> list[npt.NDArray[np.float16]]:
+        """Copies of slices."""
+        return [buffer[index].copy() for buffer, index in parts]
+
+    def write(self, parts: Sequence[tuple[npt.NDArray[np.float16], Index, npt.NDArray[np.float16]]]) -> None:
+        """Assign slices."""
+        for buffer, index, values in parts:
+            buffer[index] = values
+
+
+class HostDevice(Arrays):
+    """Kernels as machine code of this CPU."""
+
+    name = "host"
+
+    def __init__(self) -> None:
+        self._compiler = compiler.find()
+
+    def describe(self) -> str:
+        """The compiler and the cores."""
+        return f"{self._compiler}, {workers()} cores"
+
+    def launch(self, name: str, grid: int, arguments: Sequence[Any]) -> list[npt.NDArray[Any]]:
+        """Run ``grid`` threads, over the cores where there are many; done on return."""
+        kernel, function = _function(name)
+        fresh: list[npt.NDArray[Any]] = []
+        passed: list[Any] = []
+        for parameter, given in zip(kernel.buffers, arguments, strict=True):
+            if parameter.kind == "scalar":
+                passed.append(given)
+                continue
+            dtype = DTYPES[parameter.base]
+            array = np.empty(given.shape, dtype) if isinstance(given, Fresh) else given
+            if array is not given:
+                fresh.append(array)
+            if array.dtype != dtype or not array.flags.c_contiguous:
+                raise KernelError(f"{name}: {parameter.name} is {array.dtype}; it takes C-ordered {dtype}")
+            passed.append(array.ctypes.data)
+        cores = workers() if grid >= _PARALLEL_FROM else 1
+        if cores == 1:
+            function(0, grid, *passed)
+        else:
+            cuts = [grid * part // cores for part in range(cores + 1)]
+            parts = [_pool(cores).submit(function, first, last, *passed) for first, last in pairwise(cuts)]
+            for part in parts:
+                part.result()
+        return fresh

@@ -1,0 +1,44 @@
+"""What every test module shares: the cases, the backends to run them on, wrong rings."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+import muser_viz as mv
+from muser_viz import devices
+
+CASES = Path(__file__).parent / "cases"
+
+settings.register_profile("here", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("here")
+
+
+def cases(name: str) -> Any:
+    """One file of inputs with right answers."""
+    return json.loads((CASES / name).read_text(encoding="utf-8"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--require-metal", action="store_true", help="fail, do not skip, where Metal is absent")
+
+
+@pytest.fixture(autouse=True)
+def _default_backend() -> Iterator[None]:
+    yield
+    mv.use_backend(None)
+
+
+@pytest.fixture(params=devices.NAMES)
+def backend(request: pytest.FixtureRequest) -> str:
+    """Each backend; those that cannot run here are skipped with the reason."""
+    status = devices.backends()[request.param]
+    if not status.available:
+        pytest.skip(f"{status.name}: {status.detail}")
+    return str(request.param)

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import muser_viz as mv
+
+SMALL = mv.Geometry(n_layers=8, sliding_window=32, n_kv_heads=2, head_dim=3, context_limit=128)
+WIDTH = SMALL.kv_dim
+
+
+def rows(position: int, count: int, layers: int = SMALL.n_layers) -> tuple[np.ndarray, np.ndarray]:
+    return mv.seeded(2 * position, layers, count, WIDTH), mv.seeded(2 * position + 1, layers, count, WIDTH)
+
+
+def everything(store: mv.KvStore) -> list[Any]:
+    return [
+        (plane.ring._state(), plane.raw_key().tobytes(), plane.raw_value().tobytes())
+        for plane in store.planes
+    ]
+
+
+def filled(tokens: int = 50, backend: str | None = None) -> mv.KvStore:
+    store = mv.KvStore(SMALL, 100, backend)
+    for position in range(0, tokens, 10):
+        store.append_batch(position, *rows(position, min(10, tokens - position)))
+    return store
+
+
+def test_the_chapters_planes() -> None:
+    store = mv.KvStore(max_context=64)
+    assert [plane.head_major for plane in store.planes] == [layer % 4 == 3 for layer in range(52)]
+    assert {plane.capacity for plane in store.planes} == {64}
+    assert (store.nbytes, store.live_nbytes, store.next_position) == (52 * 64 * 1024, 0, 0)
+    assert "52 planes" in repr(store)
+    small = mv.KvStore(max_context=5)
+    assert {plane.capacity for plane in small.planes} == {32}
+
+
+def test_every_layer_has_its_own_rows(backend: str) -> None:
+    store = mv.KvStore(SMALL, 100, backend)
+    chunk = rows(0, 40)
+    store.append_batch(0, *chunk)
+    single = rows(40, 1)
+    store.append(40, single[0][:, 0], single[1][:, 0])
+    for layer, plane in enumerate(store.planes):
+        kept = plane.capacity if plane.len == plane.capacity else 41
+        for got, part, last in zip((plane.keys(), plane.values()), chunk, single, strict=True):
+            whole = np.concatenate([part[layer], last[layer]])[-kept:]
+            assert np.array_equal(got.transpose(1, 0, 2).reshape(kept, -1), whole.astype(np.float16))
+
+
+@pytest.mark.parametrize("at", [0, 3, 7])
+def test_one_layer_out_of_step_refuses_all_layers(at: int) -> None:
+    store = filled()
+    key, value = rows(50, 1)
+    store.planes[at].append(50, key[at, 0], value[at, 0])
+    before = everything(store)
+    with pytest.raises(mv.CacheDiscontinuity) as caught:
+        store.append(50, key[:, 0], value[:, 0])
+    assert (caught.value.layer, caught.value.expected, caught.value.got) == (at, 51, 50)
+    assert everything(store) == before
+
+
+@pytest.mark.parametrize("position", [49, 51, -1, 2.5])
+def test_a_refused_position_changes_nothing(position: Any) -> None:
+    store = filled()
+    before = everything(store)
+    key, value = rows(50, 1)
+    with pytest.raises((mv.CacheDiscontinuity, mv.InputError)):
+        store.append(position, key[:, 0], value[:, 0])
+    assert everything(store) == before
+
+
+def test_a_refused_shape_or_dtype_changes_nothing() -> None:
+    store = filled()
+    before = everything(store)
+    key, value = rows(50, 2)
+    for keys, values in ((key[1:], value), (key, value[:, 1:]), (key.astype(np.float16), value)):
+        with pytest.raises(mv.InputError):
+            store.append_batch(50, keys, values)
+    assert everything(store) == before
+
+
+def test_past_max_context_it_refuses_before_it_touches_a_plane() -> None:
+    store = filled(96)
+    before = everything(store)
+    with pytest.raises(mv.ContextExhausted, match="max_context 100"):
+        store.append_batch(96, *rows(96, 5))
+    assert everything(store) == before
+    store.append_batch(96, *rows(96, 4))
+    with pytest.raises(mv.ContextExhausted):
+        store.append(100, *(part[:, 0] for part in rows(100, 1)))
+
+
+@pytest.mark.parametrize("tokens", [5, 50])
+@pytest.mark.parametrize("count", [1, 7, 40])
+def test_a_step_broken_off_puts_every_layer_back(tokens: int, count: int, backend: str) -> None:
+    store = filled(tokens, backend)
+    before = everything(store)
+    key, value = rows(tokens, count)
+    with pytest.raises(ZeroDivisionError), store.step(tokens, count) as step:
+        for layer in range(5):
+            step.write(layer, key[layer], value[layer])
+        assert everything(store) != before
+        raise ZeroDivisionError
+    assert everything(store) == before
+    with (
+        pytest.raises(mv.InputError, match="3 of 8 layers unwritten, layer 5"),
+        store.step(tokens, count) as step,
+    ):
+        for layer in range(5):
+            step.write(layer, key[layer], value[layer])
+    assert everything(store) == before
+    store.append_batch(tokens, key, value)
+    assert store.next_position == tokens + count
+
+
+def test_a_step_survives_a_reset_of_a_plane_inside_it() -> None:
+    store = filled()
+    before = everything(store)
+    with pytest.raises(ZeroDivisionError), store.step(50):
+        store.planes[2].reset()
+        raise ZeroDivisionError
+    assert everything(store) == before
+
+
+def test_a_layer_is_written_once_and_only_inside_its_step() -> None:
+    store = filled()
+    key, value = rows(50, 1)
+    with store.step(50) as step:
+        for layer in range(SMALL.n_layers):
+            step.write(layer, key[layer, 0], value[layer, 0])
+        with pytest.raises(mv.InputError, match="layer 4 was written twice"):
+            step.write(4, key[4, 0], value[4, 0])
+        with pytest.raises(mv.InputError, match="layer is 8"):
+            step.write(8, key[4, 0], value[4, 0])
+    with pytest.raises(mv.InputError, match="ended"):
+        step.write(4, key[4, 0], value[4, 0])
+    assert store.next_position == 51
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    store = filled()
+    store.save(tmp_path / "session")
+    back = mv.KvStore.load(tmp_path / "session")
+    assert everything(back) == everything(store)
+    assert (back.geometry, back.max_context, back.next_position) == (SMALL, 100, 50)
+    for each in (store, back):
+        each.append_batch(50, *rows(50, 9))
+    assert everything(back) == everything(store)
+    store.save(tmp_path / "session")
+    assert everything(mv.KvStore.load(tmp_path / "session")) == everything(store)
+    assert len(list((tmp_path / "session").iterdir())) == SMALL.n_layers + 1
+
+
+def test_a_save_that_fails_leaves_the_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "session"
+    store = filled()
+    store.save(folder)
+    before = everything(store)
+    files = sorted(path.name for path in folder.iterdir())
+    store.append_batch(50, *rows(50, 5))
+    save = mv.PlaneSnapshot.save
+
+    def fails(self: mv.PlaneSnapshot, path: Path) -> None:
+        if "plane-05" in path.name:
+            raise OSError("disk full")
+        save(self, path)
+
+    monkeypatch.setattr(mv.PlaneSnapshot, "save", fails)
+    with pytest.raises(OSError, match="disk full"):
+        store.save(folder)
+    assert sorted(path.name for path in folder.iterdir()) == files
+    assert everything(mv.KvStore.load(folder)) == before
+
+
+def test_foreign_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "plane-mine.safetensors").write_text("mine")
+    store = filled()
+    store.save(tmp_path)
+    store.save(tmp_path)
+    assert (tmp_path / "plane-mine.safetensors").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("format", {"format": "other"}),
+        ("max_context", {"max_context": 129}),
+        ("next_position", {"next_position": -1}),
+        ("next_position", {"next_position": 49}),
+        ("planes", {"planes": []}),
+        ("planes", {"planes": ["../x"] * 8}),
+        ("geometry", {"geometry": {"n_layers": 8}}),
+        ("n_layers", {"geometry": {**SMALL.__dict__, "n_layers": 0}}),
+        ("head_dim", {"geometry": {**SMALL.__dict__, "head_dim": 6, "n_kv_heads": 1}}),
+        ("capacity", {"max_context": 90}),
+        ("head_major", {"geometry": {**SMALL.__dict__, "full_every": 2, "sliding_window": 100}}),
+    ],
+)
+def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, field: str, change: dict[str, Any]) -> None:
+    filled().save(tmp_path)
+    path = tmp_path / "store.json"
+    manifest = json.loads(path.read_text())
+    known = {name: manifest["geometry"][name] for name in manifest["geometry"]}
+    if "geometry" in change and "n_layers" in change["geometry"] and len(change["geometry"]) > 1:
+        change = {"geometry": {name: change["geometry"][name] for name in known}}
+    path.write_text(json.dumps({**manifest, **change}))
+    with pytest.raises(mv.SnapshotError, match=field):
+        mv.KvStore.load(tmp_path)
+
+
+def test_every_plane_is_checked_before_one_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled().save(tmp_path)
+    last = sorted(tmp_path.glob("plane-07-*"))[0]
+    last.write_bytes(last.read_bytes()[:-1])
+    built: list[Any] = []
+    monkeypatch.setattr(mv.KvPlane, "restore", lambda *a, **k: built.append((a, k)))
+    with pytest.raises(mv.SnapshotError, match="plane-07"):
+        mv.KvStore.load(tmp_path)
+    last.unlink()
+    with pytest.raises(mv.SnapshotError, match="plane-07.*does not exist"):
+        mv.KvStore.load(tmp_path)
+    assert not built
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '"store"'])
+def test_what_is_no_manifest(tmp_path: Path, text: str) -> None:
+    (tmp_path / "store.json").write_text(text)
+    with pytest.raises(mv.SnapshotError, match=r"store.json"):
+        mv.KvStore.load(tmp_path)
+    with pytest.raises(mv.SnapshotError, match="does not exist"):
+        mv.KvStore.load(tmp_path / "none")
