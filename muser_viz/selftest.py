@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Generator
 from typing import Any
 
@@ -9,9 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from muser_viz import devices, launches
+from muser_viz.checks import whole
 from muser_viz.devices.protocol import Device
 from muser_viz.inputs import seeded
 from muser_viz.layout import Layout
+from muser_viz.plane import KvPlane
+from muser_viz.readers import attend
 from muser_viz.ring import Ring
 
 STEPS = 2000
@@ -59,3 +63,21 @@ def run(name: str, head_major: bool, steps: int = STEPS) -> Generator[None, None
     wanted = yield from _chain(devices.device("numpy"), layout, steps)
     wrong = int((found != wanted).sum())
     return f"{wrong} of {wanted.size} bytes differ from NumPy's" if wrong else ""
+
+
+def scan_digest(backend: str | None = None, rotations: int = 64) -> str:
+    """SHA-256 of what the scan reader gives at ``rotations`` rotations of one full ring (§15.6).
+
+    A token-major ring of 2,048 rows, 2 KV heads of 128, filled past its wrap and
+    restored at evenly spaced rotations; 32 query heads. The same on every backend
+    and machine. InputError for rotations outside ``1 .. 2048``.
+    """
+    rotations = whole("rotations", rotations, 1, 2048)
+    plane = KvPlane(2048, backend=backend)
+    plane.append_batch(0, seeded(1, 3000, plane.kv_dim), seeded(2, 3000, plane.kv_dim))
+    snapshot, query = plane.snapshot(), seeded(3, 32, plane.head_dim) * np.float32(0.25)
+    digest = hashlib.sha256()
+    for turn in range(rotations):
+        restored = KvPlane.restore(snapshot, 2048 * turn // rotations, backend)
+        digest.update(attend(restored, query).tobytes())
+    return digest.hexdigest()

@@ -250,17 +250,17 @@ def _check_plane(
     name: str, snapshot: PlaneSnapshot, geometry: Geometry, layer: int, max_context: int, next_position: int
 ) -> None:
     wanted: dict[str, object] = {
+        "head_major": _head_major(geometry, layer),
         "capacity": geometry.capacity(layer, max_context),
         "n_kv_heads": geometry.n_kv_heads,
         "head_dim": geometry.head_dim,
-        "head_major": _head_major(geometry, layer),
         "next_position": next_position,
     }
     found: dict[str, object] = {
+        "head_major": snapshot.head_major,
         "capacity": snapshot.capacity,
         "n_kv_heads": snapshot.layout.n_kv_heads,
         "head_dim": snapshot.layout.head_dim,
-        "head_major": snapshot.head_major,
         "next_position": snapshot.origin_logical + snapshot.len,
     }
     for field, value in wanted.items():

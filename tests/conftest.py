@@ -35,10 +35,13 @@ def _default_backend() -> Iterator[None]:
     mv.use_backend(None)
 
 
-@pytest.fixture(params=devices.NAMES)
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.metal if name == "metal" else ()) for name in devices.NAMES]
+)
 def backend(request: pytest.FixtureRequest) -> str:
     """Each backend; those that cannot run here are skipped with the reason."""
     status = devices.backends()[request.param]
     if not status.available:
-        pytest.skip(f"{status.name}: {status.detail}")
+        required = status.name == "metal" and request.config.getoption("--require-metal")
+        (pytest.fail if required else pytest.skip)(f"{status.name}: {status.detail}")
     return str(request.param)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -197,19 +198,16 @@ def test_foreign_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
         ("planes", {"planes": []}),
         ("planes", {"planes": ["../x"] * 8}),
         ("geometry", {"geometry": {"n_layers": 8}}),
-        ("n_layers", {"geometry": {**SMALL.__dict__, "n_layers": 0}}),
-        ("head_dim", {"geometry": {**SMALL.__dict__, "head_dim": 6, "n_kv_heads": 1}}),
+        ("n_layers", {"geometry": {**asdict(SMALL), "n_layers": 0}}),
+        ("head_dim", {"geometry": {**asdict(SMALL), "head_dim": 6}}),
         ("capacity", {"max_context": 90}),
-        ("head_major", {"geometry": {**SMALL.__dict__, "full_every": 2, "sliding_window": 100}}),
+        ("head_major", {"geometry": {**asdict(SMALL), "full_every": 2}}),
     ],
 )
 def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, field: str, change: dict[str, Any]) -> None:
     filled().save(tmp_path)
     path = tmp_path / "store.json"
     manifest = json.loads(path.read_text())
-    known = {name: manifest["geometry"][name] for name in manifest["geometry"]}
-    if "geometry" in change and "n_layers" in change["geometry"] and len(change["geometry"]) > 1:
-        change = {"geometry": {name: change["geometry"][name] for name in known}}
     path.write_text(json.dumps({**manifest, **change}))
     with pytest.raises(mv.SnapshotError, match=field):
         mv.KvStore.load(tmp_path)
@@ -224,7 +222,7 @@ def test_every_plane_is_checked_before_one_is_built(tmp_path: Path, monkeypatch:
     with pytest.raises(mv.SnapshotError, match="plane-07"):
         mv.KvStore.load(tmp_path)
     last.unlink()
-    with pytest.raises(mv.SnapshotError, match="plane-07.*does not exist"):
+    with pytest.raises(mv.SnapshotError, match=r"plane-07.*does not exist"):
         mv.KvStore.load(tmp_path)
     assert not built
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
@@ -17,25 +17,36 @@ from muser_viz.devices import compile as compiler
 from muser_viz.devices.protocol import DTYPES, Fresh
 from muser_viz.devices.source import Kernel, catalogue
 from muser_viz.errors import KernelError
+from muser_viz.geometry import MUSE_GLIMMER
 from muser_viz.layout import Index
 
 _C_TYPES: dict[str, Any] = {"uint": ctypes.c_uint32, "float": ctypes.c_float}
+_WIDTHS = {"kv_dim": MUSE_GLIMMER.kv_dim, "head_dim": MUSE_GLIMMER.head_dim}
 _PARALLEL_FROM = 4096
 """Threads of a grid from which it is split over the cores; each thread's work is independent."""
 
 
 def driver(kernel: Kernel) -> str:
-    """C++ text that exports ``run_<kernel>(begin, end, buffers...)`` over a range of the grid."""
+    """C++ text that exports ``run_<kernel>(begin, end, buffers...)`` over a range of the grid.
+
+    At the chapter's widths the compiler is told them, so that it divides by constants.
+    """
     declared = ", ".join(
         f"{p.base} {p.name}"
         if p.kind == "scalar"
         else f"{'const ' if p.kind == 'in' else ''}{p.base} *{p.name}"
         for p in kernel.buffers
     )
-    passed = ", ".join(p.name for p in kernel.buffers)
+
+    def loop(widths: Mapping[str, int]) -> str:
+        passed = ", ".join(str(widths.get(p.name, p.name)) for p in kernel.buffers)
+        return f"for (uint x = begin; x < end; ++x) {kernel.name}({passed}, x);"
+
+    widths = {p.name: _WIDTHS[p.name] for p in kernel.buffers if p.name in _WIDTHS}
+    usual = " && ".join(f"{name} == {width}" for name, width in widths.items()) or "false"
     return (
         f'extern "C" void run_{kernel.name}(uint begin, uint end, {declared})\n'
-        f"{{\n    for (uint x = begin; x < end; ++x) {kernel.name}({passed}, x);\n}}\n"
+        f"{{\n    if ({usual}) {{\n        {loop(widths)}\n    }} else {{\n        {loop({})}\n    }}\n}}\n"
     )
 
 

@@ -190,8 +190,10 @@ class MlxDevice:
             mx.concatenate(before) if len(before) > 1 else before[0] if before else mx.zeros((1,), mx.uint32)
         )
         outputs: list[Any]
-        *outputs, fence = function(name, self._platform, tuple(in_place))(
-            inputs=[*inputs, mx.array(packed), ordered],
+        *outputs, fence = self._call(
+            name,
+            tuple(in_place),
+            [*inputs, mx.array(packed), ordered],
             output_shapes=[*(output.shape for output in fresh), (1,)],
             output_dtypes=[*(mx.float32 for _ in fresh), mx.uint32],
             grid=(grid, 1, 1),
@@ -201,3 +203,7 @@ class MlxDevice:
             buffer.fence = fence
         mx.async_eval(fence, *outputs)
         return outputs
+
+    def _call(self, name: str, in_place: tuple[bool, ...], inputs: list[Any], **shape: Any) -> list[Any]:
+        """Hand a kernel to MLX: its outputs, the new fence last."""
+        return list(function(name, self._platform, in_place)(inputs=inputs, **shape))

@@ -40,6 +40,8 @@ def fma(a: Any, b: Any, c: Any) -> F32:
 def exp(x: F32) -> F32:
     """The kernels' exponential of ``x <= 0``."""
     f = np.float32
+    too_low = x < f(-40)
+    x = np.where(too_low, f(-40), x)
     n = np.rint(x * f(float.fromhex("0x1.715476p+0")))
     r = fma(n, f(-float.fromhex("0x1.62e4p-1")), x)
     r = fma(n, f(-float.fromhex("0x1.7f7d1cp-20")), r)
@@ -47,10 +49,8 @@ def exp(x: F32) -> F32:
     for coefficient in ("0x1.6c16c2p-10", "0x1.111112p-7", "0x1.555556p-5", "0x1.555556p-3", "0x1p-1"):
         p = fma(p, r, f(float.fromhex(coefficient)))
     p = fma(fma(p, r, f(1)), r, f(1))
-    power = np.ldexp(f(1), np.maximum(n, -126).astype(np.int32)).astype(np.float32)
-    return np.asarray(
-        np.where(x > f(-(2.0**-26)), f(1), np.where(x < f(-40), f(0), p * power)), dtype=np.float32
-    )
+    powers = np.where(x > f(-(2.0**-26)), f(1), p * np.ldexp(f(1), n.astype(np.int32)))
+    return np.where(too_low, f(0), powers).astype(np.float32)
 
 
 def _drop_tiny(x: F32) -> F32:
@@ -80,7 +80,7 @@ def _live(
 
 def _store(key: F32, value: F32, key_cache: Any, value_cache: Any, kv_dim: int, row: int) -> None:
     for cache, source in ((key_cache, key), (value_cache, value)):
-        cache.reshape(-1, kv_dim)[row] = source
+        cache.reshape(-1, kv_dim)[row] = source.reshape(kv_dim)
 
 
 def _store_batch(

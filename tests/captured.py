@@ -1,0 +1,94 @@
+"""The Metal path without a Mac: the source that MLX generates, compiled through the shim and run.
+
+MLX traces a Metal call inside ``export_function`` on any machine and prints the
+exact Metal source that it would hand to Apple's compiler. A ``CapturedDevice``
+is the ``metal`` backend with that source run by the CPU, in MLX's own memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from muser_viz.devices import compile as compiler
+from muser_viz.devices.mlx_gpu import MlxDevice, function
+
+
+def metal_source(name: str, in_place: tuple[bool, ...], inputs: list[Any], shape: dict[str, Any]) -> str:
+    """What MLX generates for one call."""
+
+    def call(*arrays: Any) -> Any:
+        return function(name, "metal", in_place)(inputs=list(arrays), **shape, verbose=True)
+
+    sys.stdout.flush()
+    kept = os.dup(1)
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 1)
+        try:
+            mx.export_function(str(Path(folder, "call.mlxfn")), call, *inputs)
+        finally:
+            sys.stdout.flush()
+            os.dup2(kept, 1)
+            os.close(kept)
+        said.seek(0)
+        printed = said.read().decode()
+    found = re.search(r"```\n(.*?)```", printed, re.S)
+    assert found is not None, printed
+    return found[1]
+
+
+@cache
+def _compiled(source: str) -> Any:
+    """A function that runs the source over a grid: (grid, buffers in order)."""
+    signature = re.search(r"\[\[kernel\]\] void (\w+)\(\n(.*?)\) \{\n", source, re.S)
+    assert signature is not None, source
+    parameters = [line.strip().rstrip(",") for line in signature[2].strip().splitlines()]
+    assert parameters[-1] == "uint3 thread_position_in_grid [[thread_position_in_grid]]"
+    types = []
+    for index, line in enumerate(parameters[:-1]):
+        found = re.fullmatch(rf"(?:const )?(?:device|constant) (\w+)\* \w+ \[\[buffer\({index}\)\]\]", line)
+        assert found is not None, line
+        types.append(found[1])
+    passed = ", ".join(f"({kind} *)buffers[{i}]" for i, kind in enumerate(types))
+    driver = (
+        '#define MUSER_VIZ_MLX_GENERATED\n#include "metal_stdlib"\nusing namespace metal;\n'
+        f'{source}\nextern "C" void run(uint grid, void **buffers)\n'
+        f"{{ for (uint x = 0; x < grid; ++x) {signature[1]}({passed}, uint3{{x, 0, 0}}); }}\n"
+    )
+    built = compiler.shared_object("captured", driver, ())
+    return ctypes.CDLL(str(built)).run, [
+        {"float16_t": "float16", "float": "float32"}.get(t, "uint32") for t in types
+    ]
+
+
+class CapturedDevice(MlxDevice):
+    """``metal``, its generated source run by the CPU."""
+
+    def __init__(self) -> None:
+        super().__init__("metal")
+        self.sources: dict[tuple[Any, ...], str] = {}
+
+    def _call(self, name: str, in_place: tuple[bool, ...], inputs: list[Any], **shape: Any) -> list[Any]:
+        mx.eval(inputs)
+        key = (name, in_place, *(array.size < 8 for array in inputs))
+        if key not in self.sources:
+            self.sources[key] = metal_source(name, in_place, inputs, shape)
+        run, dtypes = _compiled(self.sources[key])
+        views = [np.array(array, copy=False) for array in inputs]
+        made = [
+            np.empty(size, np.uint32 if kind == mx.uint32 else np.float32)
+            for size, kind in zip(shape["output_shapes"], shape["output_dtypes"], strict=True)
+        ]
+        arrays = [*views, *made]
+        assert [array.dtype for array in arrays] == [np.dtype(kind) for kind in dtypes]
+        run(shape["grid"][0], (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
+        return [mx.array(array) for array in made]

@@ -1,0 +1,130 @@
+"""The Metal path, by the source that MLX generates; on Metal itself where there is one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from captured import CapturedDevice
+from conftest import cases
+from test_plane import rows
+from test_selftest import ended
+from walk import Expected, check_state
+
+import muser_viz as mv
+from muser_viz import devices, selftest
+from muser_viz.devices import mlx_gpu
+from muser_viz.devices.source import catalogue
+
+RING_CASES = cases("ring.json")
+OPEN = devices.device
+
+
+@pytest.fixture
+def captured(monkeypatch: pytest.MonkeyPatch) -> CapturedDevice:
+    """The captured device, in place of every backend but NumPy."""
+    device = CapturedDevice()
+    monkeypatch.setattr(devices, "device", lambda name=None: OPEN("numpy") if name == "numpy" else device)
+    return device
+
+
+@pytest.mark.parametrize("head_major", [False, True])
+def test_the_self_test_on_the_source_that_mlx_generates(captured: CapturedDevice, head_major: bool) -> None:
+    testing = selftest.run("metal", head_major, 300)
+    assert ended(testing) == (600, "")
+    assert {key[0] for key in captured.sources} >= set(catalogue()) - {
+        "muser_kv_store_f16" if head_major else ""
+    }
+
+
+@pytest.mark.parametrize("head_major", [False, True], ids=["token-major", "head-major"])
+@pytest.mark.parametrize("case", RING_CASES, ids=lambda case: str(case["id"]))
+@pytest.mark.usefixtures("captured")
+def test_case_byte_for_byte(case: dict[str, Any], head_major: bool) -> None:
+    plane = mv.KvPlane(case["capacity"], 2, 4, head_major)
+    wanted = Expected(case["capacity"], 2, 4)
+    for step in case["steps"]:
+        if "error" in step:
+            continue
+        keys, values = rows(step["position"], step.get("count", 1))
+        if step["op"] == "append":
+            assert plane.append(step["position"], keys[0], values[0]) == step["row"]
+        else:
+            plane.append_batch(step["position"], keys, values)
+        live = min(len(keys), plane.capacity)
+        if live:
+            first = step["position"] + len(keys) - live
+            wanted.put(plane.physical(first), keys[-live:], values[-live:])
+        check_state(plane, step)
+        wanted.check(plane)
+
+
+@pytest.mark.parametrize("reader", ["scan", "lanes"])
+@pytest.mark.usefixtures("captured")
+def test_the_readers_bits(reader: Any) -> None:
+    for head_major in (False, True):
+        plane = mv.KvPlane(33, 2, 20, head_major)
+        plane.append_batch(0, mv.seeded(1, 50, 40), mv.seeded(2, 50, 40))
+        oracle = mv.KvPlane.restore(plane.snapshot(), backend="numpy")
+        query = mv.seeded(3, 6, 20)
+        assert not mv.differing(mv.attend(plane, query, reader), mv.attend(oracle, query, reader)).any()
+        assert not mv.differing(mv.sweep_rotations(plane, query), mv.sweep_rotations(oracle, query)).any()
+
+
+@pytest.mark.usefixtures("captured")
+def test_a_plane_smaller_than_eight_elements_is_written_in_place() -> None:
+    plane = mv.KvPlane(1, 1, 2)
+    plane.append(0, np.float32([1, 2]), np.float32([3, 4]))
+    assert plane.raw_key().tolist() == [[1, 2]]
+    with pytest.raises(ZeroDivisionError):
+        _broken_step()
+    plane.reset()
+    assert not plane.raw_value().any()
+
+
+def _broken_step() -> None:
+    store = mv.KvStore(mv.Geometry(4, 32, 2, 3, 64), 40)
+    before = [plane.raw_key().tobytes() for plane in store.planes]
+    try:
+        with store.step(0) as step:
+            step.write(0, mv.seeded(1, 6), mv.seeded(2, 6))
+            raise ZeroDivisionError
+    finally:
+        assert [plane.raw_key().tobytes() for plane in store.planes] == before
+
+
+def test_every_launch_that_touches_a_plane_takes_its_fence_and_gives_one_back(
+    captured: CapturedDevice,
+) -> None:
+    plane = mv.KvPlane(16, 2, 4)
+    taken: list[list[int]] = []
+    call = captured._call
+
+    def noted(name: str, in_place: tuple[bool, ...], inputs: list[Any], **shape: Any) -> list[Any]:
+        taken.append([id(array) for array in inputs])
+        return call(name, in_place, inputs, **shape)
+
+    captured._call = noted  # type: ignore[method-assign]
+    for position in range(3):
+        plane.append(position, mv.seeded(1, 8), mv.seeded(2, 8))
+        stored: Any = plane.key_cache
+        fence = stored.fence
+        assert fence is plane.value_cache.fence  # type: ignore[attr-defined]
+        mv.scores(plane, mv.seeded(3, 2, 4))
+        assert id(fence) in taken[-1]
+        assert stored.fence is not fence
+
+
+@pytest.mark.parametrize("platform", ["metal", "cuda"])
+def test_the_body_is_the_files_own(platform: Any) -> None:
+    for kernel in catalogue().values():
+        outputs = sum(p.kind == "out" for p in kernel.buffers)
+        made = mlx_gpu.generated(kernel, platform, (True,) * outputs)
+        assert made["source"].endswith(kernel.body)
+        helpers = made["header"].replace("__device__ static inline", "static inline")
+        assert kernel.helpers in helpers
+        assert made["output_names"] == ["muser_fence"]
+        # MLX finds these by substring and adds arguments for them
+        assert not re.search(r"_(shape|strides|ndim)\b", made["source"] + made["header"])
