@@ -37,8 +37,11 @@ if TYPE_CHECKING:
     from muser_viz.readers import scores as scores
     from muser_viz.readers import stand_in_logits as stand_in_logits
     from muser_viz.readers import sweep_rotations as sweep_rotations
+    from muser_viz.recorded import Receipt as Receipt
+    from muser_viz.recorded import receipts as receipts
     from muser_viz.ring import Reservation as Reservation
     from muser_viz.ring import Ring as Ring
+    from muser_viz.selftest import scan_digest as scan_digest
     from muser_viz.snapshot import PlaneSnapshot as PlaneSnapshot
     from muser_viz.store import KvStore as KvStore
     from muser_viz.trace import RingTrace as RingTrace
@@ -66,7 +69,9 @@ _HOMES = {
     "player": ("RingPlayer",),
     "prediction": ("Prediction",),
     "readers": ("attend", "scores", "stand_in_logits", "sweep_rotations"),
+    "recorded": ("Receipt", "receipts"),
     "ring": ("Reservation", "Ring"),
+    "selftest": ("scan_digest",),
     "snapshot": ("PlaneSnapshot",),
     "store": ("KvStore",),
     "trace": ("RingTrace",),

@@ -31,7 +31,7 @@ def whole(name: str, value: object, low: int, high: int | None = None) -> int:
 def span(position: object, count: object = 1) -> tuple[int, int]:
     """Check a token position and a count of tokens that start there."""
     first = whole("position", position, 0, POSITION_LIMIT - 1)
-    number = whole("count", count, 0)
+    number = whole("count", count, 0, POSITION_LIMIT - 1)
     if first + number > POSITION_LIMIT:
         raise InputError(
             f"{number} tokens from position {first} end past 2**32; kernels see 32-bit positions"
@@ -41,7 +41,10 @@ def span(position: object, count: object = 1) -> tuple[int, int]:
 
 def floats(name: str, value: Any, shape: tuple[int | None, ...]) -> npt.NDArray[np.float32]:
     """Return ``value`` as a C-ordered f32 array of ``shape`` (None: any length)."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise InputError(f"{name} is no array ({error})") from None
     wanted = (
         "(" + ", ".join("n" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
     )

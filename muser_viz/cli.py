@@ -13,6 +13,8 @@ from pathlib import Path
 from muser_viz import __version__, resources
 from muser_viz.errors import MuserVizError
 
+LESSONS = Path("muser-viz-lessons")
+
 
 def copy_lessons(folder: Path) -> list[Path]:
     """Copy the lessons that ``folder`` lacks; nothing there is overwritten. The copies made."""
@@ -42,18 +44,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="muser-viz", description="The KV store of chapter 15, to be run.")
     parser.add_argument("--version", action="version", version=f"muser-viz {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    opened = commands.add_parser(
-        "lab",
-        help="open the lessons in JupyterLab; further options go to JupyterLab (--no-browser, --port=N)",
+    commands.add_parser(
+        "lab", add_help=False, help="[FOLDER] [options of JupyterLab]: open the lessons there"
     )
-    opened.add_argument("folder", nargs="?", type=Path, default=Path("muser-viz-lessons"))
     commands.add_parser("doctor", help="which backends run here, and a self-test of each")
-    given, rest = parser.parse_known_args(argv)
-    if rest and given.command != "lab":
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    given = list(sys.argv[1:] if argv is None else argv)
     try:
-        if given.command == "lab":
-            return lab(given.folder, rest)
+        if given[:1] == ["lab"] and not {"-h", "--help"} & set(given):
+            named = len(given) > 1 and not given[1].startswith("-")
+            return lab(Path(given[1]) if named else LESSONS, given[2:] if named else given[1:])
+        parser.parse_args(given)
         from muser_viz import doctor
 
         return doctor.main()

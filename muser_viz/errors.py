@@ -28,7 +28,7 @@ class CacheDiscontinuity(MuserVizError):
         where = "" if layer is None else f"layer {layer}: "
         kind = "a replay" if got < expected else "a skip"
         super().__init__(
-            f"{where}position {got} was appended where {expected} is next ({kind}); "
+            f"{where}position {got} is refused ({kind}): {expected} is next; "
             f"nothing was changed: append position {expected}"
         )
 

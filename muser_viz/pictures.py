@@ -168,9 +168,11 @@ def _rows(
 def draw_bits(a: Any, b: Any, names: tuple[str, str] = ("a", "b"), shown: int = 6) -> Picture:
     """Where two f16 or f32 arrays differ: the vector as a strip, the first words bit by bit (§15.6).
 
-    InputError where shapes or dtypes are unequal.
+    InputError where shapes or dtypes are unequal, or the arrays are empty.
     """
     mask = differing(a, b).ravel()
+    if mask.size == 0:
+        raise InputError("two empty arrays were given; give at least one word each")
     shown = whole("shown", shown, 1, 16)
     left, right = words(a).ravel(), words(b).ravel()
     width = 8 * left.itemsize
@@ -230,11 +232,16 @@ def draw_sweep(swept: Any, own: int) -> Picture:
     """A sweep of rotations against the ring's own: words that differ, and by how much (§15.6).
 
     ``swept``: f32, ``(rotations, ...)``; ``own``: the row to compare with.
-    InputError where it is no row.
+    InputError where it is no row, and for another shape or dtype, or what is not finite.
     """
-    outputs = np.asarray(swept, np.float32)
-    if outputs.ndim < 2 or len(outputs) < 2:
-        raise InputError(f"swept has shape {outputs.shape}; give (rotations, ...) with two rotations or more")
+    outputs = np.asarray(swept)
+    if outputs.dtype != np.float32 or outputs.ndim < 2 or len(outputs) < 2 or outputs.size == 0:
+        raise InputError(
+            f"swept is {outputs.dtype} of shape {outputs.shape}; "
+            "give float32 of (rotations, ...) with two rotations or more"
+        )
+    if not np.isfinite(outputs).all():
+        raise InputError("swept holds infinities or NaNs; sizes of differences are drawn of finite numbers")
     own = whole("own", own, 0, len(outputs) - 1)
     flat = outputs.reshape(len(outputs), -1)
     base = np.broadcast_to(flat[own], flat.shape)
@@ -261,6 +268,7 @@ def draw_sweep(swept: Any, own: int) -> Picture:
         figure,
         f"{len(flat):,} rotations, {flat.shape[1]:,} words each\n"
         f"own rotation {own:,}: {counts[own]:,} words differ\n"
-        f"others: {others.min():,} to {others.max():,} words differ, the furthest by {furthest:,} ULP\n"
+        f"others: {others.min():,} to {others.max():,} words differ, "
+        f"at most {largest.max():.1e}, {furthest:,} ULP\n"
         f"rotations with no word different, the own one among them: {int((counts == 0).sum()):,}",
     )

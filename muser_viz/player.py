@@ -53,7 +53,6 @@ class RingPlayer(widgets.VBox):  # type: ignore[misc]
     def _draw(self) -> None:
         picture = self.picture()
         self._image.value = picture.png
-        self._image.alt = picture.text
         self._says.value = f'<div role="status">{html.escape(picture.text)}</div>'
 
     def _shown(self, act: Callable[[], None]) -> None:

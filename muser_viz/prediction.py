@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,12 +18,14 @@ class Prediction(widgets.VBox):  # type: ignore[misc]
 
     ``answer``: the whole number, or the right choice. ``why`` is shown with the
     verdict. As text it is the question alone. InputError where ``answer`` is
-    none of the choices.
+    none of the choices, or no whole number.
     """
 
     def __init__(self, question: str, answer: int | str, why: str, choices: Sequence[str] = ()) -> None:
         if choices and answer not in choices:
             raise InputError(f"answer {answer!r} is none of the choices {list(choices)}: name one of them")
+        if not choices:
+            answer = whole("answer", answer, 0)
         self.question, self.answer, self.why, self.choices = question, answer, why, tuple(choices)
         self._says = widgets.HTML()
         self._given: Any
@@ -44,10 +47,9 @@ class Prediction(widgets.VBox):  # type: ignore[misc]
                 raise InputError(f"{given!r} was given; choose one of {', '.join(self.choices)}")
         else:
             if isinstance(given, str):
-                text = given.replace(",", "").strip()
-                if not text.isdecimal():
-                    raise InputError(f"{given!r} was given; type a whole number, such as 12")
-                given = int(text)
+                if not re.fullmatch(r"\s*(\d{1,18}|\d{1,3}(,\d{3}){1,5})\s*", given, re.ASCII):
+                    raise InputError(f"{given[:40]!r} was given; type a whole number, such as 12")
+                given = int(given.replace(",", ""))
             given = whole("prediction", given, 0)
         return f"{'Right' if given == self.answer else f'Not {given}'}: {self.why}"
 

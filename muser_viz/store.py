@@ -129,7 +129,7 @@ class KvStore:
         before = [plane.reservation_undo(position, count, layer) for layer, plane in enumerate(self.planes)]
         if position + count > self.max_context:
             raise ContextExhausted(
-                f"{count} tokens from position {position} end past max_context {self.max_context}; "
+                f"position {position + count - 1} is past max_context {self.max_context}; "
                 "nothing was changed: make a store with a larger max_context"
             )
         before = self._filled(before)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from muser_viz.checks import span, whole
+from muser_viz.checks import POSITION_LIMIT, span, whole
 from muser_viz.errors import InputError
 from muser_viz.ring import Ring, spans
 
@@ -15,6 +16,21 @@ STEP = np.dtype([("position", "<u4"), ("count", "<u4"), ("accepted", "u1"), ("ch
 """One step, 12 bytes: the position asked for, its tokens, whether it was accepted, whether it was a chunk."""
 
 Int = npt.NDArray[np.int64]
+
+
+def _spans(positions: Any, counts: Any) -> tuple[Any, Any]:
+    """Positions and counts, checked together; where one is wrong, its own error."""
+    first, number = np.asarray(positions), np.asarray(counts)
+    whole_numbers = all(np.issubdtype(array.dtype, np.integer) for array in (first, number))
+    if whole_numbers and first.size:
+        last = first.astype(np.int64) + number.astype(np.int64)
+        if (
+            min(first.min(), number.min()) >= 0
+            and max(first.max(), number.max(), last.max()) < POSITION_LIMIT
+        ):
+            return first, number
+    pairs = [span(p, c) for p, c in zip(positions, counts, strict=True)]
+    return [p for p, _ in pairs], [c for _, c in pairs]
 
 
 class RingTrace:
@@ -47,29 +63,28 @@ class RingTrace:
         is a refusal in the trace, not an error. InputError for what no ring
         takes (a negative position, a count without a position).
         """
-        start = Ring(ring) if isinstance(ring, int) else ring
+        start = ring if isinstance(ring, Ring) else Ring(ring)
         given: Sequence[int | None] = [None] * len(positions) if counts is None else counts
         if len(given) != len(positions):
             raise InputError(f"{len(positions)} positions and {len(given)} counts; give one count a position")
-        pairs = [span(p, 1 if c is None else c) for p, c in zip(positions, given, strict=True)]
-        steps = np.zeros(len(pairs), STEP)
-        if pairs:
-            steps["position"], steps["count"] = np.array(pairs, dtype=np.uint32).T
+        steps = np.zeros(len(given), STEP)
         steps["chunk"] = [c is not None for c in given]
-        before = start.next_position + np.concatenate([[0], np.cumsum(steps["count"].astype(np.int64))[:-1]])
-        if pairs and not np.array_equal(before[: len(pairs)], steps["position"]):
+        steps["position"], steps["count"] = _spans(positions, [1 if c is None else c for c in given])
+        tokens = np.cumsum(steps["count"], dtype=np.int64)
+        follows_on = start.next_position + tokens - steps["count"]
+        if np.array_equal(follows_on, steps["position"]):
+            steps["accepted"] = 1
+        else:
             expected = start.next_position
-            for i, (position, count) in enumerate(pairs):
+            for i, (position, count) in enumerate(steps[["position", "count"]].tolist()):
                 steps["accepted"][i] = position == expected
                 expected += count if position == expected else 0
-        else:
-            steps["accepted"] = 1
         return cls(start, steps)
 
     @classmethod
     def appends(cls, ring: Ring | int, count: int) -> RingTrace:
         """The trace of ``count`` single appends that follow on."""
-        start = Ring(ring) if isinstance(ring, int) else ring
+        start = ring if isinstance(ring, Ring) else Ring(ring)
         count = whole("count", count, 0)
         return cls.run(start, start.next_position + np.arange(count))
 

@@ -108,8 +108,18 @@ def test_where_there_is_no_root(runs: Runs, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.usefixtures("lessons")
 def test_further_options_go_to_jupyterlab(runs: Runs, tmp_path: Path) -> None:
     cli.main(["lab", str(tmp_path), "--no-browser", "--port=9999"])
-    cli.main(["lab", "--no-browser", "--port=9999", str(tmp_path)])
-    assert runs.commands == 2 * [[*JUPYTER, "--no-browser", "--port=9999", str(tmp_path)]]
+    assert runs.commands == [[*JUPYTER, "--no-browser", "--port=9999", str(tmp_path)]]
+
+
+@pytest.mark.usefixtures("lessons")
+def test_without_a_folder_an_options_value_is_none(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cli.main(["lab", "--port", "9999"])
+    assert runs.commands == [[*JUPYTER, "--port", "9999", str(cli.LESSONS)]]
+    assert (tmp_path / cli.LESSONS).is_dir()
+    assert not (tmp_path / "9999").exists()
 
 
 @pytest.mark.usefixtures("lessons")

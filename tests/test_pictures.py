@@ -184,6 +184,9 @@ def test_differing_words_are_shown_bit_by_bit(dtype: type, one: str, two: str, d
     bits = "".join(word for word in words if word in {"0", "1"})
     width = 4 * len(one)
     assert f"{int(one, 16):0{width}b}{int(two, 16):0{width}b}" * 2 in bits
+    flipped = (int(one, 16) ^ int(two, 16)).bit_count()
+    marked = [text for text in drawn.figures[-1].findobj(Text) if text.get_bbox_patch()]
+    assert len(marked) == 2 * 2 * flipped
 
 
 def test_equal_arrays_differ_nowhere(drawn: Drawn) -> None:
@@ -237,23 +240,41 @@ def test_a_sweep_counts_words_and_steps(drawn: Drawn) -> None:
     lines = picture.text.splitlines()
     assert lines[0] == "5 rotations, 6 words each"
     assert lines[1] == "own rotation 2: 0 words differ"
-    assert lines[2].startswith("others: 0 to 6 words differ, the furthest by 8 ULP")
+    assert lines[2].startswith("others: 0 to 6 words differ, at most 9.5e-07, 8 ULP")
     assert lines[3].endswith(" 3")
     words = drawn.words()
     assert "6 words read at each of 5 rotations" in words
     assert "own rotation 2" in words
 
 
+def test_the_own_rotation_is_none_of_the_others() -> None:
+    swept = np.arange(12, dtype=np.float32).reshape(4, 3)
+    picture = mv.draw_sweep(swept, 2)
+    assert "own rotation 2: 0 words differ\nothers: 3 to 3 words differ" in picture.text
+
+
 def test_a_sweep_without_an_effect() -> None:
     picture = mv.draw_sweep(np.ones((4, 3), np.float32), 0)
     check_picture(picture)
-    assert "others: 0 to 0 words differ, the furthest by 0 ULP" in picture.text
+    assert "others: 0 to 0 words differ, at most 0.0e+00, 0 ULP" in picture.text
 
 
-@pytest.mark.parametrize("shape", [(), (4,), (0, 3), (1, 3)])
+@pytest.mark.parametrize("shape", [(), (4,), (0, 3), (1, 3), (2, 0)])
 def test_what_is_no_sweep(shape: tuple[int, ...]) -> None:
-    with pytest.raises(mv.InputError, match=rf"^swept has shape {re.escape(str(shape))}; "):
+    with pytest.raises(mv.InputError, match=rf"^swept is float32 of shape {re.escape(str(shape))}; "):
         mv.draw_sweep(np.zeros(shape, np.float32), 0)
+
+
+def test_a_sweep_of_other_numbers() -> None:
+    with pytest.raises(mv.InputError, match="float64"):
+        mv.draw_sweep(np.zeros((2, 2)), 0)
+    with pytest.raises(mv.InputError, match="infinities"):
+        mv.draw_sweep(np.full((2, 2), np.inf, np.float32), 0)
+
+
+def test_bits_of_nothing() -> None:
+    with pytest.raises(mv.InputError, match="empty"):
+        mv.draw_bits(np.zeros(0, np.float32), np.zeros(0, np.float32))
 
 
 @pytest.mark.parametrize("own", [-1, 4, 1.0, True, None])

@@ -132,3 +132,15 @@ def test_before_grading_the_page_holds_no_answer(number: mv.Prediction) -> None:
     state = " ".join(str(widget.get_state()) for widget in parts(number, widgets.Widget))
     assert "1234" not in state
     assert "the ring holds" not in state
+
+
+@pytest.mark.parametrize("answer", ["abc", -1, 1.5])
+def test_an_answer_that_nobody_could_give(answer: Any) -> None:
+    with pytest.raises(mv.InputError, match="answer"):
+        mv.Prediction("how many?", answer, "why")
+
+
+@pytest.mark.parametrize("given", ["1" * 5000, ",1,,2", "1,2", "-1", "1.0", ""])
+def test_text_that_is_no_whole_number(given: str) -> None:
+    with pytest.raises(mv.InputError, match="type a whole number"):
+        mv.Prediction("how many?", 12, "why").check(given)

@@ -112,9 +112,10 @@ def test_sums_that_are_exact_show_no_effect(reader: Any) -> None:
 
 def test_the_same_run_twice_is_equal(backend: str) -> None:
     query = mv.seeded(3, 4, 6)
-    for reader in ("scan", "lanes"):
+    readers: tuple[Any, ...] = ("scan", "lanes")
+    for reader in readers:
         planes = [plane_of(24, 40, backend=backend) for _ in range(2)]
-        first, second = (mv.attend(plane, query, reader) for plane in planes)  # type: ignore[arg-type]
+        first, second = (mv.attend(plane, query, reader) for plane in planes)
         assert not mv.differing(first, second).any()
 
 
@@ -151,7 +152,8 @@ extern "C" unsigned set_control(unsigned bits)
 
 def fresh_digest(folder: Path, flags: str, before: str = "") -> str:
     """The digest from a process of its own, its kernels compiled with other flags."""
-    program = f"import sys; sys.path[:0] = {sys.path!r}\n{before}\nimport test_readers\nprint(test_readers.digest())"
+    paths = f"import sys; sys.path[:0] = {sys.path!r}\n"
+    program = f"{paths}{before}\nimport test_readers\nprint(test_readers.digest())"
     environment = {
         **os.environ,
         "MUSER_VIZ_BACKEND": "host",

@@ -201,7 +201,8 @@ def test_the_last_position_of_32_bits() -> None:
         ([0], [-1], "count is -1"),
         ([0], [1.5], "count is 1.5"),
         ([0], [True], "count is True"),
-        ([1], [1 << 32], "end past"),
+        ([1], [1 << 32], "count is 4294967296"),
+        ([2], [(1 << 32) - 1], "end past"),
         ([0, 1], [1], "2 positions and 1 counts"),
         ([0], [1, None], "1 positions and 2 counts"),
         ([], [1], "0 positions and 1 counts"),
@@ -262,3 +263,8 @@ def test_sentences_group_thousands() -> None:
     assert trace.sentence(1).endswith(
         "rows 0 to 1,499; len 2,048, origin_logical 1,500, origin_physical 1,500"
     )
+
+
+def test_a_capacity_may_be_a_numpy_integer() -> None:
+    assert RingTrace.run(np.int64(8), [0]).capacity == 8  # type: ignore[arg-type]
+    assert len(RingTrace.appends(np.int64(8), 3)) == 3  # type: ignore[arg-type]
