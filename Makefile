@@ -29,15 +29,15 @@ $(BIN)/python:
 
 # mlx-cpu and mlx-cuda-* own the same library, so a CUDA setup takes mlx-cpu away first.
 $(VENV)/.lab-$(MLX): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
 ifneq ($(MLX),cpu)
 	$(BIN)/python -m pip uninstall --quiet --yes mlx mlx-cpu
-	$(BIN)/python -m pip install --quiet "mlx[$(MLX)]"
+	$(BIN)/python -m pip install --quiet --no-compile "mlx[$(MLX)]"
 endif
 	touch $@
 
 $(VENV)/.test-$(MLX): $(VENV)/.lab-$(MLX)
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
 	touch $@
 
 clean:

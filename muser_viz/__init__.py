@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from muser_viz.plane import KvPlane as KvPlane
     from muser_viz.player import RingPlayer as RingPlayer
     from muser_viz.prediction import Prediction as Prediction
+    from muser_viz.questions import predict as predict
     from muser_viz.readers import attend as attend
     from muser_viz.readers import scores as scores
     from muser_viz.readers import stand_in_logits as stand_in_logits
@@ -68,6 +69,7 @@ _HOMES = {
     "plane": ("KvPlane",),
     "player": ("RingPlayer",),
     "prediction": ("Prediction",),
+    "questions": ("predict",),
     "readers": ("attend", "scores", "stand_in_logits", "sweep_rotations"),
     "recorded": ("Receipt", "receipts"),
     "ring": ("Reservation", "Ring"),
