@@ -9,7 +9,9 @@ writes ``DATE-DEVICE.json`` (device, versions, command, figures) and ``.log``
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
+import io
 import json
 import platform
 import re
@@ -30,6 +32,28 @@ def last_line(text: str, pattern: str) -> str:
     """The last line that matches, or the last line."""
     lines = text.strip().splitlines() or [""]
     return next((line.strip(" =") for line in reversed(lines) if re.search(pattern, line)), lines[-1])
+
+
+def lessons() -> str:
+    """Run the lessons' code on the backend in use: how many cells printed what is stored.
+
+    Only print is compared; widgets are not made, and the cell that lists receipts is left out.
+    """
+    verdicts = []
+    for path in sorted((HERE.parent / "notebooks").glob("*.ipynb")):
+        names: dict[str, object] = {"__name__": "__main__"}
+        equal = printing = 0
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            stored = "".join("".join(output.get("text", "")) for output in cell.get("outputs", []))
+            if cell["cell_type"] != "code" or source.startswith("mv.predict(") or "mv.receipts()" in source:
+                continue
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(source.replace("mv.RingPlayer(", "mv.RingTrace.sentence("), names)
+            printing += bool(stored)
+            equal += bool(stored) and printed.getvalue() == stored
+        verdicts.append(f"{path.stem} {equal} of {printing} cells")
+    return ", ".join(verdicts)
 
 
 def in_mlx(log: str) -> str:
@@ -71,6 +95,9 @@ def main() -> int:
             command = [sanitizer, "--tool", tool, "--error-exitcode", "9", python, "-c", program]
             results[f"compute-sanitizer {tool}"] = ran(command, "ERROR SUMMARY")
         results["uninitialized reads"] = in_mlx(log[-1])
+    mv.use_backend(backend)
+    results["lessons' cells that printed what is stored"] = lessons()
+    mv.use_backend(None)
     results["scan digest"] = scan_digest(backend)
     if mv.backends()["host"].available:
         results["scan digest of this machine's host backend"] = scan_digest("host")
