@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from muser_viz.geometry import Geometry as Geometry
     from muser_viz.geometry import LayerKind as LayerKind
     from muser_viz.inputs import seeded as seeded
+    from muser_viz.lessons import exercise as exercise
+    from muser_viz.lessons import predict as predict
     from muser_viz.pictures import draw_bits as draw_bits
     from muser_viz.pictures import draw_ring as draw_ring
     from muser_viz.pictures import draw_sweep as draw_sweep
     from muser_viz.plane import KvPlane as KvPlane
     from muser_viz.player import RingPlayer as RingPlayer
-    from muser_viz.prediction import Prediction as Prediction
-    from muser_viz.questions import predict as predict
     from muser_viz.readers import attend as attend
     from muser_viz.readers import scores as scores
     from muser_viz.readers import stand_in_logits as stand_in_logits
@@ -65,11 +65,10 @@ _HOMES = {
     "bill": ("footprint",),
     "geometry": ("MUSE_GLIMMER", "Geometry", "LayerKind"),
     "inputs": ("seeded",),
+    "lessons": ("exercise", "predict"),
     "pictures": ("draw_bits", "draw_ring", "draw_sweep"),
     "plane": ("KvPlane",),
     "player": ("RingPlayer",),
-    "prediction": ("Prediction",),
-    "questions": ("predict",),
     "readers": ("attend", "scores", "stand_in_logits", "sweep_rotations"),
     "recorded": ("Receipt", "receipts"),
     "ring": ("Reservation", "Ring"),

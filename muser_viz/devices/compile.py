@@ -24,7 +24,6 @@ SHIM = Path(__file__).resolve().parent / "shim"
 FLAGS = (
     "-std=c++17",
     "-O3",
-    "-march=native",
     "-ffp-contract=off",
     "-fno-math-errno",
     "-fno-trapping-math",
@@ -32,23 +31,27 @@ FLAGS = (
     "-w",
     f"-I{SHIM}",
 )
+TUNING = (("-march=native",), ("-mcpu=native",), ())
+"""Flags for this very processor; which of them a compiler takes depends on compiler and processor."""
 
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C++ compiler that has ``_Float16``: the command, and what it says of itself.
+    """A C++ compiler that has ``_Float16``: the command with its flags, and what it says of itself.
 
     ``identity`` is a digest of its predefined macros under the flags in use,
-    so of its version, of the flags and of what ``-march=native`` means here.
+    so of its version, of the flags and of what "native" means here.
     """
 
     command: tuple[str, ...]
+    flags: tuple[str, ...]
     link: tuple[str, ...]
     version: str
     identity: str
 
     def __str__(self) -> str:
-        return f"{' '.join(Path(part).name for part in self.command[:1])} {self.version}"
+        name = "zig" if "ziglang" in self.command else Path(self.command[0]).name
+        return f"{name} {self.version}"
 
 
 def _extra_flags() -> tuple[str, ...]:
@@ -67,11 +70,12 @@ def _candidates() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
         yield (sys.executable, "-m", "ziglang", "cc", "-x", "c++"), ("-nostdlib++",)
 
 
-def _probe(command: tuple[str, ...], link: tuple[str, ...]) -> Compiler | str:
+def _probe(command: tuple[str, ...], tuning: tuple[str, ...], link: tuple[str, ...]) -> Compiler | str:
     """The compiler, or why it will not do."""
+    flags = (*FLAGS, *tuning, *_extra_flags())
     try:
         ran = subprocess.run(
-            [*command, *FLAGS, *_extra_flags(), "-dM", "-E", "-x", "c++", os.devnull],
+            [*command, *flags, "-dM", "-E", "-x", "c++", os.devnull],
             capture_output=True,
             text=True,
             check=False,
@@ -84,19 +88,20 @@ def _probe(command: tuple[str, ...], link: tuple[str, ...]) -> Compiler | str:
     if "__FLT16_MANT_DIG__" not in macros:
         return f"{shlex.join(command)}: has no _Float16 on this machine"
     version = macros.get("__VERSION__", "").strip('"')
-    identity = hashlib.sha256("\0".join((ran.stdout, *FLAGS, *_extra_flags(), *command)).encode())
-    return Compiler(command, link, version, identity.hexdigest())
+    identity = hashlib.sha256("\0".join((ran.stdout, *flags, *command)).encode())
+    return Compiler(command, flags, link, version, identity.hexdigest())
 
 
 @cache
 def find() -> Compiler:
     """The first C++ compiler that can compile the kernels; BackendUnavailable otherwise."""
-    refusals = []
+    refusals: list[str] = []
     for command, link in _candidates():
-        found = _probe(command, link)
-        if isinstance(found, Compiler):
-            return found
-        refusals.append(found)
+        for tuning in TUNING:
+            found = _probe(command, tuning, link)
+            if isinstance(found, Compiler):
+                return found
+        refusals.append(str(found))
     tried = "; ".join(refusals) or "none of g++, c++, clang++ is on the PATH, nor is ziglang installed"
     raise BackendUnavailable(
         f"no C++ compiler here can compile the kernels ({tried}): "
@@ -142,7 +147,7 @@ def shared_object(name: str, source: str, depends: tuple[Path, ...]) -> Path:
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}-") as aside:
         text, built = Path(aside, f"{name}.cpp"), Path(aside, "built.so")
         text.write_text(source, encoding="utf-8")
-        command = [*compiler.command, *FLAGS, *_extra_flags(), "-shared", str(text), "-o", str(built)]
+        command = [*compiler.command, *compiler.flags, "-shared", str(text), "-o", str(built)]
         ran = subprocess.run([*command, *compiler.link], capture_output=True, text=True, check=False)
         if ran.returncode != 0:
             raise KernelError(f"{name}: {compiler} refused it:\n{ran.stderr.strip()}")

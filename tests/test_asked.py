@@ -8,6 +8,12 @@ import numpy as np
 import pytest
 
 import muser_viz as mv
+from muser_viz.asked import Exercise, Prediction, Question, Task
+
+
+def asked(question: str, answer: Any, why: str, choices: Any = ()) -> Prediction:
+    return Prediction(Question(question, answer, why, tuple(choices)))
+
 
 VIEW = "application/vnd.jupyter.widget-view+json"
 WHY = "the ring holds <2,048> rows"
@@ -33,12 +39,12 @@ def graded(prediction: mv.Prediction, given: str | None) -> str:
 
 @pytest.fixture
 def number() -> mv.Prediction:
-    return mv.Prediction("Which row holds token <2,048>?", 1234, WHY)
+    return asked("Which row holds token <2,048>?", 1234, WHY)
 
 
 @pytest.fixture
 def choice() -> mv.Prediction:
-    return mv.Prediction("What must travel?", CHOICES[1], WHY, CHOICES)
+    return asked("What must travel?", CHOICES[1], WHY, CHOICES)
 
 
 @pytest.mark.parametrize("given", [1234, "1234", "1,234", " 1234 ", "01234", np.int64(1234)])
@@ -76,7 +82,7 @@ def test_what_is_no_choice(choice: mv.Prediction, given: object) -> None:
 
 def test_an_answer_that_is_no_choice() -> None:
     with pytest.raises(mv.InputError, match="'rows' is none of the choices"):
-        mv.Prediction("What must travel?", "rows", WHY, CHOICES)
+        asked("What must travel?", "rows", WHY, CHOICES)
 
 
 def test_no_choice_is_made_for_the_reader(choice: mv.Prediction) -> None:
@@ -137,10 +143,46 @@ def test_before_grading_the_page_holds_no_answer(number: mv.Prediction) -> None:
 @pytest.mark.parametrize("answer", ["abc", -1, 1.5])
 def test_an_answer_that_nobody_could_give(answer: Any) -> None:
     with pytest.raises(mv.InputError, match="answer"):
-        mv.Prediction("how many?", answer, "why")
+        asked("how many?", answer, "why")
 
 
 @pytest.mark.parametrize("given", ["1" * 5000, ",1,,2", "1,2", "-1", "1.0", ""])
 def test_text_that_is_no_whole_number(given: str) -> None:
     with pytest.raises(mv.InputError, match="type a whole number"):
-        mv.Prediction("how many?", 12, "why").check(given)
+        asked("how many?", 12, "why").check(given)
+
+
+def task(needs: tuple[str, ...] = ()) -> Task:
+    return Task(
+        "Give <7>.", lambda answer: "" if answer == 7 else f"{answer / 1} is not 7", "answer = 7", needs
+    )
+
+
+def test_an_exercise_without_an_answer_says_what_to_do() -> None:
+    fresh = Exercise("seven", task()).check(...)
+    assert fresh.verdict.startswith("no answer yet")
+    text = fresh._repr_mimebundle_()["text/plain"]
+    assert text == f"Exercise: Give <7>.\n{fresh.verdict}"
+    assert "&lt;7&gt;" in fresh.children[0].value
+
+
+def test_an_exercise_says_what_is_wrong() -> None:
+    assert Exercise("seven", task()).check(6).verdict == "not yet: 6.0 is not 7"
+    assert Exercise("seven", task()).check(7).verdict == "right"
+    assert "your answer raised TypeError" in Exercise("seven", task()).check("7").verdict
+
+
+def test_an_exercise_done_too_early_says_what_to_run_first() -> None:
+    late = Exercise("late", task(needs=("early",)))
+    assert late.check(7).verdict.startswith("solve 'early' first")
+    Exercise("early", task()).check(7)
+    assert late.check(7).verdict == "right"
+    Exercise("early", task()).check(8)
+    assert late.check(7).verdict.startswith("solve 'early' first")
+
+
+def test_the_solution_is_one_click_away() -> None:
+    shown = Exercise("seven", task())
+    assert "answer = 7" not in shown.children[3].value
+    shown.children[2].click()
+    assert "answer = 7" in shown.children[3].value
