@@ -18,8 +18,6 @@ QUESTIONS = {
 
 
 def _rotation(answer: Any) -> str:
-    if answer == 5000 % 2048:
-        return "5,000 % 2,048 is where a modulus puts the next token; the rotation is the row of the front"
     if answer == 5000 - 2048:
         return f"{answer:,} is origin_logical; take it modulo the capacity"
     if answer != (5000 - 2048) % 2048:
