@@ -6,7 +6,8 @@ import enum
 from dataclasses import dataclass, fields
 from functools import cached_property
 
-from muser_viz.checks import whole
+from muser_viz.checks import POSITION_LIMIT, whole
+from muser_viz.errors import InputError
 
 MIN_CAPACITY = 32
 """No plane is allocated with fewer rows (§15.2)."""
@@ -26,7 +27,7 @@ class Geometry:
     Every ``full_every``-th layer (``layer % full_every == full_every - 1``) is
     full NoPE, the rest slide. ``sliding_window`` and ``context_limit`` are in
     tokens; ``head_dim`` in elements. InputError where a field is no whole
-    number of at least 1. §15.1, §15.2.
+    number of at least 1, or the query heads are no multiple of the KV heads. §15.1, §15.2.
     """
 
     n_layers: int = 52
@@ -39,7 +40,12 @@ class Geometry:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            object.__setattr__(self, field.name, whole(field.name, getattr(self, field.name), 1))
+            most = POSITION_LIMIT if field.name == "context_limit" else None
+            object.__setattr__(self, field.name, whole(field.name, getattr(self, field.name), 1, most))
+        if self.n_query_heads % self.n_kv_heads:
+            raise InputError(
+                f"n_query_heads is {self.n_query_heads} for {self.n_kv_heads} KV heads; give a multiple"
+            )
 
     @property
     def kv_dim(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from muser_viz.checks import POSITION_LIMIT, whole
 from muser_viz.errors import InputError
 
@@ -17,7 +19,8 @@ class Layout:
     Token-major keeps a row's heads side by side: ``(capacity, kv_dim)``.
     Head-major keeps a head's rows side by side: ``(n_kv_heads, capacity,
     head_dim)``. InputError where a size is no whole number of at least 1, or
-    the buffer holds 2**32 elements or more (kernels index with ``uint``).
+    the buffer holds 2**32 elements or more (kernels index with ``uint``), or
+    ``head_major`` is no bool.
     """
 
     capacity: int
@@ -26,8 +29,11 @@ class Layout:
     head_major: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("capacity", "n_kv_heads", "head_dim"):
+        object.__setattr__(self, "capacity", whole("capacity", self.capacity, 1, POSITION_LIMIT // 2))
+        for name in ("n_kv_heads", "head_dim"):
             object.__setattr__(self, name, whole(name, getattr(self, name), 1))
+        if not isinstance(self.head_major, (bool, np.bool_)):
+            raise InputError(f"head_major is {self.head_major!r}; give True or False")
         object.__setattr__(self, "head_major", bool(self.head_major))
         if self.size >= POSITION_LIMIT:
             raise InputError(

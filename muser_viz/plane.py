@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +22,9 @@ F16 = npt.NDArray[np.float16]
 
 @dataclass(frozen=True)
 class Undo:
-    """A plane's ring and buffers, and the bytes of the rows that a store is about to overwrite."""
+    """A plane's ring, and the bytes of the rows that a store is about to overwrite."""
 
     ring: Ring
-    buffers: tuple[Buffer, Buffer]
     parts: tuple[tuple[Buffer, Index], ...]
     contents: tuple[F16, ...] = ()
 
@@ -52,6 +52,8 @@ class KvPlane:
         self._build(layout, Ring(layout.capacity), empty, empty, backend)
 
     def _build(self, layout: Layout, ring: Ring, key: F16, value: F16, backend: str | None) -> None:
+        self.held = False
+        """Whether a step of a store is open: then it alone writes here."""
         self.device = devices.device(backend)
         self.layout = layout
         self._ring = ring
@@ -138,8 +140,14 @@ class KvPlane:
         """Store one token's K and V (f32, ``(kv_dim,)``) through a store kernel; its row (§15.4, §15.5).
 
         CacheDiscontinuity unless ``position == next_position``; InputError for
-        another shape or dtype. Then nothing is changed.
+        another shape or dtype, or while a step of a store is open. Then nothing is
+        changed.
         """
+        self._refuse_if_held()
+        return self.store_row(position, key, value, layer)
+
+    def store_row(self, position: int, key: Any, value: Any, layer: int | None = None) -> int:
+        """``append`` for the step that holds this plane."""
         ring = self._ring.copy()
         key = floats("key", key, (self.kv_dim,))
         value = floats("value", value, (self.kv_dim,))
@@ -157,6 +165,11 @@ class KvPlane:
 
         The end state is that of ``n`` single appends. Errors as ``append``.
         """
+        self._refuse_if_held()
+        self.store_chunk(position, keys, values, layer)
+
+    def store_chunk(self, position: int, keys: Any, values: Any, layer: int | None = None) -> None:
+        """``append_batch`` for the step that holds this plane."""
         keys = floats("keys", keys, (None, self.kv_dim))
         values = floats("values", values, keys.shape)
         if keys.size >= POSITION_LIMIT:
@@ -196,9 +209,21 @@ class KvPlane:
         return np.concatenate(heads, axis=1)
 
     def reset(self) -> None:
-        """Back to an empty plane: the buffers zeroed, the origins at 0 (§15.2)."""
+        """Back to an empty plane: the buffers zeroed, the origins at 0 (§15.2).
+
+        InputError while a step of a store is open.
+        """
+        self._refuse_if_held()
         empty = np.zeros(self.layout.shape, np.float16)
         self._build(self.layout, Ring(self.capacity), empty, empty, self.backend)
+
+    def _refuse_if_held(self) -> None:
+        if self.held:
+            raise InputError("a step of the store is open: write through it (step.write), or end it first")
+
+    def __copy__(self) -> KvPlane:
+        """A plane of its own: the buffers are copied too."""
+        return deepcopy(self)
 
     def snapshot(self) -> PlaneSnapshot:
         """The live rows in logical order, apart from this plane (§15.6)."""
@@ -245,7 +270,7 @@ class KvPlane:
         )
         buffers = (self.key_cache, self.value_cache)
         parts = tuple((buffer, self.layout.index(r)) for buffer in buffers for r in rows)
-        return Undo(self._ring.copy(), buffers, parts)
+        return Undo(self._ring.copy(), parts)
 
     def undo(self, before: Undo) -> None:
         """Put back the rows and the origins that ``before`` holds."""
@@ -255,7 +280,6 @@ class KvPlane:
                 for (buffer, index), held in zip(before.parts, before.contents, strict=True)
             ]
         )
-        self.key_cache, self.value_cache = before.buffers
         self._ring = before.ring.copy()
 
     def __repr__(self) -> str:

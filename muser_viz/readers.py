@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muser_viz import devices, launches
-from muser_viz.checks import floats, whole
+from muser_viz.checks import POSITION_LIMIT, floats, whole
 from muser_viz.errors import BackendUnavailable, InputError, NotLive
 from muser_viz.plane import KvPlane
 
@@ -23,6 +23,8 @@ def _query(plane: KvPlane, query: Any) -> tuple[F32, int]:
         raise InputError(
             f"query has {heads} heads; give a multiple of the plane's {plane.n_kv_heads} KV heads"
         )
+    if heads * max(plane.len, plane.head_dim) >= POSITION_LIMIT:
+        raise InputError(f"{heads} query heads over {plane.len} rows are 2**32 scores or more: ask for fewer")
     if plane.len == 0:
         raise NotLive("the plane holds no token; append one before attention reads it")
     return query, heads
@@ -49,7 +51,7 @@ def attend(plane: KvPlane, query: Any, reader: Reader = "scan") -> F32:
     ``query``: f32, same shape; head ``h`` reads KV head ``h // (n_query_heads //
     n_kv_heads)``, scaled by ``head_dim ** -0.5``. Rows are read in ascending
     physical order. ``"scan"`` sums them one after another, with the same bits on
-    every backend; ``"lanes"`` deals them to 32 lanes and merges these; ``"mlx"``
+    every backend where all values are finite; ``"lanes"`` deals them to 32 lanes and merges these; ``"mlx"``
     is ``mx.fast.scaled_dot_product_attention`` in f32, whose bits are the
     machine's own. InputError for another shape, dtype or reader; NotLive for an
     empty plane; BackendUnavailable where ``"mlx"`` is asked for without MLX.
@@ -82,6 +84,10 @@ def sweep_rotations(plane: KvPlane, query: Any) -> F32:
         raise InputError(
             f"{plane.len} of {plane.capacity} rows are live; a sweep turns a full ring: fill it first"
         )
+    if plane.capacity * query.size >= POSITION_LIMIT:
+        raise InputError(
+            f"{plane.capacity} rotations of {query.size} words are 2**32 or more: sweep fewer heads"
+        )
     device, ring, layout = plane.device, plane.ring, plane.layout
     scored = launches.scores(device, device.put(query), plane.key_cache, heads, layout, ring)
     weighted = launches.weights(device, scored, heads, ring)
@@ -100,6 +106,7 @@ def stand_in_logits(attended: Any, vocab: int = 4096, seed: int = 0) -> F32:
     bits on every backend. InputError for another shape, dtype or range.
     """
     attended = floats("attended", attended, (None, None))
+    whole("attended.size", attended.size, 1)
     vocab = whole("vocab", vocab, 1, (1 << 32) - 1)
     seed = whole("seed", seed, 0, (1 << 32) - 1)
     device = devices.device()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from muser_viz.checks import span, whole
+from muser_viz.checks import POSITION_LIMIT, span, whole
 from muser_viz.errors import CacheDiscontinuity, InputError, NotLive
 
 
@@ -48,7 +48,7 @@ class Ring:
     ) -> None:
         self._capacity = whole("capacity", capacity, 1)
         self._len = whole("len", len, 0, self._capacity)
-        self._origin_logical = whole("origin_logical", origin_logical, 0)
+        self._origin_logical = whole("origin_logical", origin_logical, 0, POSITION_LIMIT - self._len)
         self._origin_physical = whole("origin_physical", origin_physical, 0, self._capacity - 1)
         if self._origin_logical > 0 and self._len < self._capacity:
             raise InputError(

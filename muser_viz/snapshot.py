@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from muser_viz.bits import words
-from muser_viz.checks import whole
+from muser_viz.checks import POSITION_LIMIT, whole
 from muser_viz.errors import InputError, SnapshotError
 from muser_viz.layout import Layout
 
@@ -26,7 +27,10 @@ _LAYOUTS = {"token-major": False, "head-major": True}
 
 def _half(field: str, values: Any) -> npt.NDArray[np.float16]:
     """A read-only f16 copy of f16, or of f32 that is exactly f16."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise SnapshotError(f"{field} is no array ({error})") from None
     if array.ndim != 3:
         raise SnapshotError(f"{field} has shape {array.shape}; give (n_kv_heads, len, head_dim)")
     if array.dtype == np.float32:
@@ -73,7 +77,7 @@ class PlaneSnapshot:
             )
         n_kv_heads, self.len, head_dim = self.keys.shape
         self.capacity = _whole("capacity", capacity, 1)
-        self.origin_logical = _whole("origin_logical", origin_logical, 0)
+        self.origin_logical = _whole("origin_logical", origin_logical, 0, POSITION_LIMIT - 1)
         if self.len > self.capacity:
             raise SnapshotError(
                 f"len is {self.len} and capacity {self.capacity}; len is at most the capacity"
@@ -83,10 +87,10 @@ class PlaneSnapshot:
                 f"origin_logical is {self.origin_logical} with len {self.len} of {self.capacity}; "
                 "a window slides only once its ring is full"
             )
-        if not isinstance(head_major, (bool, np.bool_)):
-            raise SnapshotError(f"head_major is {head_major!r}; give True or False")
+        if self.origin_logical + self.len > POSITION_LIMIT:
+            raise SnapshotError(f"origin_logical is {self.origin_logical}; positions end at 2**32 - 1")
         try:
-            self.layout = Layout(self.capacity, n_kv_heads, head_dim, bool(head_major))
+            self.layout = Layout(self.capacity, n_kv_heads, head_dim, head_major)
         except InputError as error:
             raise SnapshotError(str(error)) from None
 
@@ -130,8 +134,10 @@ class PlaneSnapshot:
                 found = {name: file.get_tensor(name) for name in names}
         except FileNotFoundError:
             raise SnapshotError(f"{path} does not exist: save a snapshot there first") from None
-        except (SafetensorError, OSError, ValueError, TypeError) as error:
-            raise SnapshotError(f"{path} is no whole safetensors file ({error}): save it again") from error
+        except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
+            raise SnapshotError(
+                f"{path} is no whole safetensors file of f16 ({error}): save it again"
+            ) from error
         try:
             return cls._from_file(metadata, found)
         except SnapshotError as error:
@@ -149,10 +155,9 @@ class PlaneSnapshot:
             raise SnapshotError(f"layout is {metadata['layout']!r}; it is one of {', '.join(_LAYOUTS)}")
         numbers = {}
         for name in _NUMBERS:
-            try:
-                numbers[name] = int(metadata[name])
-            except ValueError:
-                raise SnapshotError(f"{name} is {metadata[name]!r}; it is a whole number") from None
+            if not re.fullmatch(r"0|[1-9]\d{0,18}", metadata[name], re.ASCII):
+                raise SnapshotError(f"{name} is {metadata[name][:40]!r}; it is a whole number")
+            numbers[name] = int(metadata[name])
         snapshot = cls(
             tensors["key"],
             tensors["value"],
@@ -177,4 +182,6 @@ def aside(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as folder:
         unfinished = Path(folder, path.name)
         yield unfinished
+        with unfinished.open("rb") as written:
+            os.fsync(written.fileno())
         os.replace(unfinished, path)

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields, replace
+from functools import partial
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 from uuid import uuid4
+
+import numpy as np
 
 from muser_viz.checks import floats, span, whole
 from muser_viz.errors import ContextExhausted, InputError, SnapshotError
 from muser_viz.geometry import MUSE_GLIMMER, Geometry, LayerKind
+from muser_viz.interrupts import finished
 from muser_viz.plane import KvPlane, Undo
 from muser_viz.snapshot import PlaneSnapshot, aside
 
 FORMAT = "muser_viz.store.1"
 MANIFEST = "store.json"
+_PLANE_FILE = re.compile(r"plane-\d{2,}-[0-9a-f]{8}\.safetensors", re.ASCII)
+_UNFINISHED = re.compile(rf"\.({_PLANE_FILE.pattern}|{re.escape(MANIFEST)})-\w+", re.ASCII)
 
 
 class Step:
@@ -42,19 +50,12 @@ class Step:
         if layer in self.written:
             raise InputError(f"layer {layer} was written twice in one step: write each layer once")
         plane = self._store.planes[layer]
-        if self.count == 1:
-            flat = (plane.kv_dim,)
-            key = floats("keys", _one_row(keys), flat)
-            plane.append(self.position, key, floats("values", _one_row(values), flat), layer)
+        if self.count == 1 and np.ndim(keys) == 1:
+            plane.store_row(self.position, keys, values, layer)
         else:
-            shape = (self.count, plane.kv_dim)
-            chunk = floats("keys", keys, shape)
-            plane.append_batch(self.position, chunk, floats("values", values, shape), layer)
+            chunk = floats("keys", keys, (self.count, plane.kv_dim))
+            plane.store_chunk(self.position, chunk, values, layer)
         self.written.add(layer)
-
-
-def _one_row(rows: Any) -> Any:
-    return rows[0] if getattr(rows, "ndim", 1) == 2 and len(rows) == 1 else rows
 
 
 class KvStore:
@@ -80,6 +81,7 @@ class KvStore:
             )
             for layer in range(geometry.n_layers)
         )
+        self._open: Step | None = None
 
     @property
     def next_position(self) -> int:
@@ -123,9 +125,14 @@ class KvStore:
 
         All layers are checked before any is written. A step that ends by an
         exception, or with a layer unwritten (InputError), puts back every row
-        and origin.
+        and origin. While it is open nothing else writes to the planes, and no
+        other step begins (InputError).
         """
         position, count = span(position, count)
+        if self._open is not None:
+            raise InputError(
+                f"the step at position {self._open.position} is still open: end it before another begins"
+            )
         before = [plane.reservation_undo(position, count, layer) for layer, plane in enumerate(self.planes)]
         if position + count > self.max_context:
             raise ContextExhausted(
@@ -134,6 +141,7 @@ class KvStore:
             )
         before = self._filled(before)
         step = Step(self, position, count)
+        self._hold(step)
         try:
             yield step
             unwritten = [layer for layer in range(len(self.planes)) if layer not in step.written]
@@ -143,11 +151,18 @@ class KvStore:
                     f"layers unwritten, layer {unwritten[0]} first; all were put back: write every layer"
                 )
         except BaseException:
-            for layer, undo in enumerate(before):
-                self.planes[layer].undo(undo)
+            for plane, undo in zip(self.planes, before, strict=True):
+                finished(partial(plane.undo, undo))
             raise
         finally:
+            self._hold(None)
             step.open = False
+
+    def _hold(self, step: Step | None) -> None:
+        """Let one step alone write to the planes, or let go of them."""
+        self._open = step
+        for plane in self.planes:
+            plane.held = step is not None
 
     def _filled(self, undos: list[Undo]) -> list[Undo]:
         """The undos with the bytes that they name, read in one go."""
@@ -158,11 +173,18 @@ class KvStore:
         """Write every plane's snapshot to ``folder``, then the manifest that names them.
 
         The manifest is renamed into place last: until then an earlier save
-        in the folder stays whole. The earlier save's files are removed after that.
+        in the folder stays whole. Plane files that the manifest then in place does
+        not name are removed. InputError while a step is open, or where the layers
+        are at different positions.
         """
+        positions = {plane.next_position for plane in self.planes}
+        if self._open is not None or len(positions) > 1:
+            raise InputError(
+                f"layers are at positions {min(positions)} to {max(positions)}, or a step is open; "
+                "an earlier save was left as it is: end the step, bring the layers level, save again"
+            )
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        earlier = _read_manifest(target / MANIFEST)[3] if (target / MANIFEST).exists() else []
         mark = uuid4().hex[:8]
         names = [f"plane-{layer:02d}-{mark}.safetensors" for layer in range(len(self.planes))]
         manifest = {
@@ -177,12 +199,8 @@ class KvStore:
                 plane.snapshot().save(target / name)
             with aside(target / MANIFEST) as unfinished:
                 unfinished.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-        except BaseException:
-            for name in names:
-                (target / name).unlink(missing_ok=True)
-            raise
-        for name in earlier:
-            (target / name).unlink(missing_ok=True)
+        finally:
+            _sweep(target)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], backend: str | None = None) -> KvStore:
@@ -200,6 +218,7 @@ class KvStore:
         store = cls.__new__(cls)
         store.geometry = geometry
         store.max_context = max_context
+        store._open = None
         store.planes = tuple(KvPlane.restore(snapshot, backend=backend) for snapshot in snapshots)
         return store
 
@@ -214,12 +233,26 @@ def _head_major(geometry: Geometry, layer: int) -> bool:
     return geometry.kind(layer) is LayerKind.FULL_NOPE
 
 
+def _sweep(folder: Path) -> None:
+    """Remove plane files, and unfinished ones, that the manifest in place does not name."""
+    try:
+        named = set(_read_manifest(folder / MANIFEST)[3])
+    except SnapshotError:
+        return
+    for path in folder.iterdir():
+        if _PLANE_FILE.fullmatch(path.name) and path.name not in named:
+            with suppress(OSError):
+                path.unlink()
+        elif _UNFINISHED.fullmatch(path.name):
+            rmtree(path, ignore_errors=True)
+
+
 def _read_manifest(path: Path) -> tuple[Geometry, int, int, list[str]]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise SnapshotError(f"{path} does not exist: save a store there first") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise SnapshotError(f"{path} is no whole manifest ({error}): save the store again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         found = manifest.get("format") if isinstance(manifest, dict) else manifest
@@ -240,9 +273,10 @@ def _read_manifest(path: Path) -> tuple[Geometry, int, int, list[str]]:
     if (
         not isinstance(names, list)
         or len(names) != geometry.n_layers
-        or not all(isinstance(name, str) and Path(name).name == name for name in names)
+        or not all(isinstance(name, str) and _PLANE_FILE.fullmatch(name) for name in names)
+        or len(set(names)) < len(names)
     ):
-        raise SnapshotError(f"{path}: planes is no list of {geometry.n_layers} file names in its folder")
+        raise SnapshotError(f"{path}: planes is no list of {geometry.n_layers} different plane files")
     return geometry, max_context, next_position, names
 
 

@@ -125,3 +125,26 @@ def test_no_compiler_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "find_spec", lambda _: None)
     with pytest.raises(mv.BackendUnavailable, match=r"none of g\+\+"):
         compiler.find()
+
+
+def test_a_damaged_object_is_made_anew(tmp_path: Path) -> None:
+    environment = {"MUSER_VIZ_CACHE": str(tmp_path)}
+    right = outcome(start(environment))
+    for path in tmp_path.iterdir():
+        path.write_bytes(path.read_bytes()[:1000])
+    assert outcome(start(environment)) == right
+    assert right[0] == 0
+
+
+@pytest.mark.parametrize("folder", [".", "here"])
+def test_a_relative_cache_folder(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert outcome(start({"MUSER_VIZ_CACHE": folder}))[0] == 0
+    assert list((tmp_path / folder).glob("*.so"))
+
+
+@pytest.mark.parametrize("variable", ["CXX", "MUSER_VIZ_CXXFLAGS"])
+def test_an_unclosed_quotation(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(variable, 'g++ "')
+    with pytest.raises(mv.BackendUnavailable, match=rf"{variable} is .*No closing quotation"):
+        compiler.find()

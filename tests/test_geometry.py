@@ -78,7 +78,7 @@ def test_what_is_no_context(max_context: Any) -> None:
 @pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(mv.Geometry)])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "2"])
 def test_fields_are_whole_and_at_least_one(field: str, value: Any) -> None:
-    with pytest.raises(mv.InputError, match=f"^{field} is .*from 1$"):
+    with pytest.raises(mv.InputError, match=f"^{field} is .*from 1( to 4294967296)?$"):
         mv.Geometry(**{field: value})
 
 
@@ -103,4 +103,9 @@ def test_other_patterns_of_layers(
 
 
 def test_kv_dim_is_heads_times_head_dim() -> None:
-    assert mv.Geometry(n_kv_heads=3, head_dim=5).kv_dim == 15
+    assert mv.Geometry(n_kv_heads=4, head_dim=5).kv_dim == 20
+
+
+def test_query_heads_are_a_multiple_of_kv_heads() -> None:
+    with pytest.raises(mv.InputError, match="n_query_heads is 32 for 3 KV heads"):
+        mv.Geometry(n_kv_heads=3)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 from typing import Any
 
@@ -229,3 +230,19 @@ def test_sizes() -> None:
 def test_sizes_that_no_plane_has(sizes: tuple[Any, ...]) -> None:
     with pytest.raises(mv.InputError):
         mv.KvPlane(*sizes)
+
+
+def test_a_copy_is_a_plane_of_its_own() -> None:
+    plane = mv.KvPlane(4, HEADS, DIM)
+    plane.append_batch(0, *rows(0, 4))
+    before = everything(plane)
+    other = copy.copy(plane)
+    other.append_batch(4, *rows(4, 2))
+    assert everything(plane) == before
+    assert other.next_position == 6
+
+
+@pytest.mark.parametrize("head_major", ["no", None, 1])
+def test_a_layout_is_true_or_false(head_major: Any) -> None:
+    with pytest.raises(mv.InputError, match="head_major"):
+        mv.KvPlane(4, HEADS, DIM, head_major)

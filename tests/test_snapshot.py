@@ -75,6 +75,8 @@ def test_a_fresh_process_reads_the_same_bits(tmp_path: Path) -> None:
         ("keys", {"keys": words(1)[0]}),
         ("keys", {"keys": words(1).astype(np.float64)}),
         ("head_major", {"head_major": "yes"}),
+        ("origin_logical", {"origin_logical": 1 << 32}),
+        ("keys", {"keys": [[1, 2], [3]]}),
         ("n_kv_heads", {"keys": words(1)[:0], "values": words(2)[:0]}),
     ],
 )
@@ -122,6 +124,8 @@ def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, str]], Non
         ("layout", lambda _, m: m.pop("layout")),
         ("capacity", lambda _, m: m.pop("capacity")),
         ("capacity", lambda _, m: m.update(capacity="eight")),
+        ("capacity", lambda _, m: m.update(capacity=" 8")),
+        ("origin_logical", lambda _, m: m.update(origin_logical="1" + "0" * 30)),
         ("origin_logical", lambda _, m: m.update(origin_logical="-3")),
         ("len", lambda _, m: m.update(len="7")),
         ("len", lambda _, m: m.update(capacity="6")),
@@ -174,3 +178,14 @@ def test_a_save_that_fails_leaves_the_earlier_file(tmp_path: Path, monkeypatch: 
 
 def test_the_rotation_is_the_formulas() -> None:
     assert mv.PlaneSnapshot(words(1), words(2), capacity=8, origin_logical=21, head_major=True).rotation == 5
+
+
+def test_a_file_with_f32_rows_is_taken_where_they_are_exactly_f16(tmp_path: Path) -> None:
+    path = tmp_path / "plane.safetensors"
+    plane = filled()
+    plane.snapshot().save(path)
+    rewritten(path, lambda t, _: t.update(key=t["key"].astype(np.float32)))
+    assert np.array_equal(mv.PlaneSnapshot.load(path).keys, plane.keys())
+    rewritten(path, lambda t, _: t.update(key=t["key"] + np.float32(2.0**-20)))
+    with pytest.raises(mv.SnapshotError, match=r"plane.safetensors: keys\[0, 0, 0\]"):
+        mv.PlaneSnapshot.load(path)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import json
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -121,13 +123,70 @@ def test_a_step_broken_off_puts_every_layer_back(tokens: int, count: int, backen
     assert store.next_position == tokens + count
 
 
-def test_a_step_survives_a_reset_of_a_plane_inside_it() -> None:
+def test_while_a_step_is_open_nothing_else_writes(tmp_path: Path) -> None:
     store = filled()
+    key, value = rows(50, 1)
+    store.save(tmp_path)
     before = everything(store)
-    with pytest.raises(ZeroDivisionError), store.step(50):
-        store.planes[2].reset()
+    with pytest.raises(ZeroDivisionError), store.step(50) as step:
+        step.write(0, key[0, 0], value[0, 0])
+        with pytest.raises(mv.InputError, match="step at position 50 is still open"), store.step(51):
+            pass
+        for act in (
+            lambda: store.planes[0].append(51, key[0, 0], value[0, 0]),
+            lambda: store.planes[1].append_batch(50, key[1], value[1]),
+            store.planes[2].reset,
+            lambda: store.save(tmp_path),
+        ):
+            with pytest.raises(mv.InputError, match="step"):
+                act()
         raise ZeroDivisionError
     assert everything(store) == before
+    assert everything(mv.KvStore.load(tmp_path)) == before
+    store.planes[0].append(50, key[0, 0], value[0, 0])
+
+
+def test_a_step_that_is_never_closed_undoes_only_itself() -> None:
+    store = filled()
+    before = everything(store)
+    opened = store.step(50)
+    step = opened.__enter__()
+    step.write(0, rows(50, 1)[0][0, 0], rows(50, 1)[1][0, 0])
+    del opened, step
+    gc.collect()
+    assert everything(store) == before
+    store.append_batch(50, *rows(50, 1))
+    assert store.next_position == 51
+
+
+def test_a_second_interrupt_does_not_stop_the_putting_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled()
+    before = everything(store)
+    undo, calls = mv.KvPlane.undo, [0]
+
+    def interrupted(self: mv.KvPlane, held: Any) -> None:
+        calls[0] += 1
+        if calls[0] in (2, 3, 6):
+            raise KeyboardInterrupt
+        undo(self, held)
+
+    monkeypatch.setattr(mv.KvPlane, "undo", interrupted)
+    key, value = rows(50, 1)
+    with pytest.raises(ZeroDivisionError), store.step(50) as step:
+        for layer in range(8):
+            step.write(layer, key[layer], value[layer])
+        raise ZeroDivisionError
+    assert everything(store) == before
+
+
+def test_layers_out_of_step_are_not_saved(tmp_path: Path) -> None:
+    store = filled()
+    store.save(tmp_path)
+    before = everything(store)
+    store.planes[3].append(50, *(part[3, 0] for part in rows(50, 1)))
+    with pytest.raises(mv.InputError, match="positions 50 to 51"):
+        store.save(tmp_path)
+    assert everything(mv.KvStore.load(tmp_path)) == before
 
 
 def test_a_layer_is_written_once_and_only_inside_its_step() -> None:
@@ -197,6 +256,8 @@ def test_foreign_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
         ("next_position", {"next_position": 49}),
         ("planes", {"planes": []}),
         ("planes", {"planes": ["../x"] * 8}),
+        ("planes", {"planes": ["notes.txt"] * 8}),
+        ("planes", {"planes": ["plane-00-00000000.safetensors"] * 8}),
         ("geometry", {"geometry": {"n_layers": 8}}),
         ("n_layers", {"geometry": {**asdict(SMALL), "n_layers": 0}}),
         ("head_dim", {"geometry": {**asdict(SMALL), "head_dim": 6}}),
@@ -234,3 +295,58 @@ def test_what_is_no_manifest(tmp_path: Path, text: str) -> None:
         mv.KvStore.load(tmp_path)
     with pytest.raises(mv.SnapshotError, match="does not exist"):
         mv.KvStore.load(tmp_path / "none")
+
+
+def test_an_interrupt_right_after_the_new_save_is_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = filled()
+    store.save(tmp_path)
+    store.append_batch(50, *rows(50, 3))
+    after = everything(store)
+    cleanup = tempfile.TemporaryDirectory.cleanup
+
+    def interrupted(self: Any) -> None:
+        cleanup(self)
+        if "store.json" in self.name:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tempfile.TemporaryDirectory, "cleanup", interrupted)
+    monkeypatch.setattr(tempfile.TemporaryDirectory, "__exit__", lambda self, *_: self.cleanup())
+    with pytest.raises(KeyboardInterrupt):
+        store.save(tmp_path)
+    assert everything(mv.KvStore.load(tmp_path)) == after
+
+
+def test_a_damaged_manifest_can_be_saved_over_and_strangers_files_stay(tmp_path: Path) -> None:
+    store = filled()
+    store.save(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    path = tmp_path / "store.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "planes": ["notes.txt", *manifest["planes"][1:]]}))
+    store.save(tmp_path)
+    path.write_text("{" + "[" * 200_000)
+    with pytest.raises(mv.SnapshotError, match="no whole manifest"):
+        mv.KvStore.load(tmp_path)
+    store.save(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert everything(mv.KvStore.load(tmp_path)) == everything(store)
+    assert len(list(tmp_path.iterdir())) == SMALL.n_layers + 2
+
+
+def test_what_a_killed_save_left_is_swept(tmp_path: Path) -> None:
+    (tmp_path / "plane-03-0a1b2c3d.safetensors").write_text("orphan")
+    (tmp_path / ".plane-03-0a1b2c3d.safetensors-x_9").mkdir()
+    filled().save(tmp_path)
+    assert len(list(tmp_path.iterdir())) == SMALL.n_layers + 1
+
+
+@pytest.mark.parametrize("wrap", [list, np.asarray, lambda row: np.asarray(row)[None]])
+def test_a_step_takes_a_row_or_a_chunk_of_one(wrap: Any) -> None:
+    store = filled()
+    key, value = rows(50, 1)
+    with store.step(50) as step:
+        for layer in range(8):
+            step.write(layer, wrap(key[layer, 0]), wrap(value[layer, 0]))
+    assert store.next_position == 51

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shlex
@@ -54,14 +53,24 @@ class Compiler:
         return f"{name} {self.version}"
 
 
-def _extra_flags() -> tuple[str, ...]:
-    return tuple(shlex.split(os.environ.get("MUSER_VIZ_CXXFLAGS", "")))
+def _words(variable: str) -> tuple[str, ...]:
+    """An environment variable split as a shell would."""
+    try:
+        return tuple(shlex.split(os.environ.get(variable, "")))
+    except ValueError as error:
+        raise BackendUnavailable(
+            f"{variable} is {os.environ[variable]!r} ({error}): mend it or unset it"
+        ) from error
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
 
 
 def _candidates() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    asked = os.environ.get("CXX")
+    asked = _words("CXX")
     if asked:
-        yield tuple(shlex.split(asked)), ()
+        yield asked, ()
         return
     for name in ("g++", "c++", "clang++"):
         if shutil.which(name):
@@ -72,14 +81,9 @@ def _candidates() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
 
 def _probe(command: tuple[str, ...], tuning: tuple[str, ...], link: tuple[str, ...]) -> Compiler | str:
     """The compiler, or why it will not do."""
-    flags = (*FLAGS, *tuning, *_extra_flags())
+    flags = (*FLAGS, *tuning, *_words("MUSER_VIZ_CXXFLAGS"))
     try:
-        ran = subprocess.run(
-            [*command, *flags, "-dM", "-E", "-x", "c++", os.devnull],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        ran = _run([*command, *flags, "-dM", "-E", "-x", "c++", os.devnull])
     except OSError as error:
         return f"{shlex.join(command)}: {error.strerror or error}"
     if ran.returncode != 0:
@@ -120,7 +124,11 @@ def cache_folder() -> Path:
     Where that cannot be written: a folder of this process alone.
     """
     asked = os.environ.get("MUSER_VIZ_CACHE")
-    folder = Path(asked) if asked else platformdirs.user_cache_path("muser_viz", appauthor=False)
+    folder = (
+        Path(asked).expanduser().absolute()
+        if asked
+        else platformdirs.user_cache_path("muser_viz", appauthor=False)
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -133,7 +141,8 @@ def shared_object(name: str, source: str, depends: tuple[Path, ...]) -> Path:
     """Compile C++ text to a shared object, once for its content, compiler and flags.
 
     ``depends`` are the files that it includes. The object is written aside
-    and renamed, so processes that start at once cannot see half of one.
+    and renamed, so processes that start at once cannot see half of one; its size
+    is in its name, so one that was cut short since is made anew.
     KernelError with the compiler's words where it does not compile.
     """
     compiler = find()
@@ -141,16 +150,21 @@ def shared_object(name: str, source: str, depends: tuple[Path, ...]) -> Path:
     for path in (*depends, *sorted(SHIM.iterdir())):
         digest.update(path.read_bytes())
     folder = cache_folder()
-    target = folder / f"{name}-{digest.hexdigest()[:24]}.so"
-    if target.exists():
-        return target
+    stem = f"{name}-{digest.hexdigest()[:24]}"
+    for kept in folder.glob(f"{stem}-*.so"):
+        if kept.stem == f"{stem}-{kept.stat().st_size}":
+            return kept
     with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}-") as aside:
         text, built = Path(aside, f"{name}.cpp"), Path(aside, "built.so")
         text.write_text(source, encoding="utf-8")
         command = [*compiler.command, *compiler.flags, "-shared", str(text), "-o", str(built)]
-        ran = subprocess.run([*command, *compiler.link], capture_output=True, text=True, check=False)
+        ran = _run([*command, *compiler.link])
         if ran.returncode != 0:
             raise KernelError(f"{name}: {compiler} refused it:\n{ran.stderr.strip()}")
-        with contextlib.suppress(FileNotFoundError):
-            os.replace(built, target)
+        if not built.exists():
+            raise KernelError(
+                f"{name}: {compiler} said nothing and made nothing: set CXX to another compiler"
+            )
+        target = folder / f"{stem}-{built.stat().st_size}.so"
+        os.replace(built, target)
     return target

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,9 @@ import numpy.typing as npt
 from muser_viz.devices import compile as compiler
 from muser_viz.devices.protocol import DTYPES, Fresh
 from muser_viz.devices.source import Kernel, catalogue
-from muser_viz.errors import KernelError
+from muser_viz.errors import InputError, KernelError
 from muser_viz.geometry import MUSE_GLIMMER
+from muser_viz.interrupts import finished
 from muser_viz.layout import Index
 
 _C_TYPES: dict[str, Any] = {"uint": ctypes.c_uint32, "float": ctypes.c_float}
@@ -55,8 +58,7 @@ def _function(name: str) -> tuple[Kernel, Callable[..., None]]:
     kernel = catalogue()[name]
     siblings = [other for other in catalogue().values() if other.path == kernel.path]
     source = f'#include "{kernel.path}"\n' + "".join(driver(k) for k in siblings)
-    built = compiler.shared_object(kernel.path.stem, source, (kernel.path,))
-    function = getattr(ctypes.CDLL(str(built)), f"run_{name}")
+    function = getattr(_loaded(kernel.path.stem, source, kernel.path), f"run_{name}")
     function.restype = None
     function.argtypes = [ctypes.c_uint32, ctypes.c_uint32] + [
         _C_TYPES[p.base] if p.kind == "scalar" else ctypes.c_void_p for p in kernel.buffers
@@ -64,10 +66,29 @@ def _function(name: str) -> tuple[Kernel, Callable[..., None]]:
     return kernel, function
 
 
+def _loaded(name: str, source: str, path: Path) -> ctypes.CDLL:
+    """The compiled kernels of a file, in this process."""
+    built = compiler.shared_object(name, source, (path,))
+    try:
+        return ctypes.CDLL(str(built))
+    except OSError as error:
+        raise KernelError(
+            f"{path.name}: the compiled kernels cannot be loaded ({error}): "
+            "set MUSER_VIZ_CACHE to another folder"
+        ) from error
+
+
 def workers() -> int:
-    """Cores used for one launch: ``MUSER_VIZ_THREADS``, or all that this process may use."""
-    asked = os.environ.get("MUSER_VIZ_THREADS", "")
-    if asked.isdigit() and int(asked) > 0:
+    """Cores used for one launch: ``MUSER_VIZ_THREADS``, or all that this process may use.
+
+    InputError where the variable is no whole number from 1 to 1024.
+    """
+    asked = os.environ.get("MUSER_VIZ_THREADS")
+    if asked:
+        if not re.fullmatch(r"[1-9]\d{0,3}", asked, re.ASCII) or int(asked) > 1024:
+            raise InputError(
+                f"MUSER_VIZ_THREADS is {asked!r}; set it to a number from 1 to 1024, or unset it"
+            )
         return int(asked)
     available = getattr(os, "sched_getaffinity", None)
     return len(available(0)) if available else os.cpu_count() or 1
@@ -76,6 +97,10 @@ def workers() -> int:
 @cache
 def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(size, thread_name_prefix="muser_viz")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 class Arrays:
@@ -139,8 +164,25 @@ class HostDevice(Arrays):
         if cores == 1:
             function(0, grid, *passed)
         else:
-            cuts = [grid * part // cores for part in range(cores + 1)]
-            parts = [_pool(cores).submit(function, first, last, *passed) for first, last in pairwise(cuts)]
-            for part in parts:
-                part.result()
+            self._over_the_cores(cores, grid, function, passed, [*arguments, *fresh])
         return fresh
+
+    @staticmethod
+    def _over_the_cores(
+        cores: int, grid: int, function: Callable[..., None], passed: list[Any], arrays: list[Any]
+    ) -> None:
+        """Run a grid in parts, one a core; on an error or an interrupt, not before every part has ended."""
+
+        def part(first: int, last: int, _held: list[Any] = arrays) -> None:
+            function(first, last, *passed)
+
+        cuts = [grid * each // cores for each in range(cores + 1)]
+        parts: list[Future[None]] = []
+        try:
+            for first, last in pairwise(cuts):
+                parts.append(_pool(cores).submit(part, first, last))
+            for ended in parts:
+                ended.result()
+        except BaseException:
+            finished(lambda: wait(parts))
+            raise

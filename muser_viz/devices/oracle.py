@@ -1,6 +1,7 @@
 """``numpy``: what each kernel computes, in NumPy, bit for bit, without a compiler.
 
-Also the tests' oracle. It is slow where a kernel sums in a fixed order.
+Also the tests' oracle. A NaN's payload is the hardware's, and may differ. It is
+slow where a kernel sums in a fixed order.
 """
 
 from __future__ import annotations
