@@ -48,12 +48,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         "lab", add_help=False, help="[FOLDER] [options of JupyterLab]: open the lessons there"
     )
     commands.add_parser("doctor", help="which backends run here, and a self-test of each")
+    listed = commands.add_parser("claims", help="the chapter's claims, what was derived, and the verdicts")
+    listed.add_argument("section", nargs="?", help="one section, such as 15.7")
     given = list(sys.argv[1:] if argv is None else argv)
     try:
         if given[:1] == ["lab"] and not {"-h", "--help"} & set(given):
             named = len(given) > 1 and not given[1].startswith("-")
             return lab(Path(given[1]) if named else LESSONS, given[2:] if named else given[1:])
-        parser.parse_args(given)
+        asked = parser.parse_args(given)
+        if asked.command == "claims":
+            from muser_viz.ledger import claims
+
+            print(claims(asked.section))
+            return 0
         from muser_viz import doctor
 
         return doctor.main()

@@ -209,3 +209,10 @@ def test_the_package_is_a_command() -> None:
     command = [sys.executable, "-m", "muser_viz", "--version"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"muser-viz {mv.__version__}\n")
+
+
+def test_the_claims_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["claims", "15.8"]) == 0
+    assert "printed 95.7 %; derived 95.51 %" in capsys.readouterr().out
+    assert cli.main(["claims", "16.1"]) == 1
+    assert "sections are 15.1" in capsys.readouterr().err
