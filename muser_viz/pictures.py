@@ -40,11 +40,13 @@ class Picture:
         return self.text
 
 
-def _figure(width: float, height: float) -> Figure:
+def blank_figure(width: float, height: float) -> Figure:
+    """A white figure of so many inches, for any theme."""
     return Figure(figsize=(width, height), dpi=_DPI, facecolor="white", layout="constrained")
 
 
-def _bare(axes: Any) -> None:
+def bare(axes: Any) -> None:
+    """Take away ticks and frame."""
     axes.set_xticks([])
     axes.set_yticks([])
     for spine in axes.spines.values():
@@ -62,7 +64,7 @@ def draw_ring(trace: RingTrace, step: int = -1) -> Picture:
     first, count = 0, 0
     if step >= 0:
         first, count = int(trace.first_row[step]), int(trace.rows_written[step])
-    figure = _figure(8.6, 4.4)
+    figure = blank_figure(8.6, 4.4)
     wheel, rows = figure.subplots(1, 2, width_ratios=[1.05, 1])
     _wheel(wheel, tokens, ring.next_position)
     marks = [(ring.origin_physical, "F", FRONT)] if ring.len else []
@@ -137,7 +139,7 @@ def _wheel(axes: Any, tokens: npt.NDArray[np.int64], next_position: int) -> None
             color=INK,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
         )
-    _bare(axes)
+    bare(axes)
 
 
 def _rows(
@@ -162,7 +164,7 @@ def _rows(
     axes.set_xlim(-0.42, 1.45)
     axes.set_ylim(-shown + 0.4, 0.6)
     axes.set_title(f"rows near the write, of {trace.capacity:,}", fontsize=10, color=INK)
-    _bare(axes)
+    bare(axes)
 
 
 def draw_bits(a: Any, b: Any, names: tuple[str, str] = ("a", "b"), shown: int = 6) -> Picture:
@@ -178,7 +180,7 @@ def draw_bits(a: Any, b: Any, names: tuple[str, str] = ("a", "b"), shown: int = 
     width = 8 * left.itemsize
     exponent = 5 if width == 16 else 8
     picked = np.flatnonzero(mask)[:shown]
-    figure = _figure(8.6, 1.5 + 0.55 * max(1, len(picked)))
+    figure = blank_figure(8.6, 1.5 + 0.55 * max(1, len(picked)))
     strip, table = figure.subplots(2, 1, height_ratios=[1, 0.9 + len(picked)])
     line = mask[None].astype(float)
     strip.imshow(
@@ -187,7 +189,7 @@ def draw_bits(a: Any, b: Any, names: tuple[str, str] = ("a", "b"), shown: int = 
     strip.set_yticks([])
     strip.tick_params(labelsize=8)
     strip.set_title(f"{int(mask.sum()):,} of {mask.size:,} words differ (marked)", fontsize=10.5, color=INK)
-    _bare(table)
+    bare(table)
     for line_number, index in enumerate(picked):
         for half, word in enumerate((int(left[index]), int(right[index]))):
             y = -(2.4 * line_number + half)
@@ -247,7 +249,7 @@ def draw_sweep(swept: Any, own: int) -> Picture:
     base = np.broadcast_to(flat[own], flat.shape)
     counts = differing(flat, base).sum(axis=1)
     largest = np.abs(flat.astype(np.float64) - base).max(axis=1)
-    figure = _figure(8.6, 3.9)
+    figure = blank_figure(8.6, 3.9)
     top, low = figure.subplots(2, 1, sharex=True)
     top.plot(counts, ".", ms=2, color="#31688e")
     top.set_ylabel("words that differ", fontsize=9)

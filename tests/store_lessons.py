@@ -14,6 +14,17 @@ FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
+def joined(outputs: list[Any]) -> list[Any]:
+    """Consecutive pieces of one stream as one: how a kernel flushes is a matter of time."""
+    whole: list[Any] = []
+    for output in outputs:
+        if whole and output.output_type == "stream" and whole[-1].get("name") == output.name:
+            whole[-1].text += output.text
+        else:
+            whole.append(output)
+    return whole
+
+
 def stripped(notebook: Any) -> Any:
     """The notebook without widget views and state, times of execution, or the kernel's own version."""
     notebook.metadata = {
@@ -22,6 +33,8 @@ def stripped(notebook: Any) -> Any:
     }
     for cell in notebook.cells:
         cell.metadata = {key: value for key, value in cell.metadata.items() if key != "execution"}
+        if cell.cell_type == "code":
+            cell.outputs = joined(cell.outputs)
         for output in cell.get("outputs", []):
             output.get("data", {}).pop(VIEW, None)
             output.get("metadata", {}).pop(VIEW, None)

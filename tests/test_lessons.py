@@ -11,7 +11,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from store_lessons import FOLDER, VIEW
+from store_lessons import FOLDER, VIEW, joined
 
 LESSONS = sorted(FOLDER.glob("*.ipynb"))
 FORBIDDEN = {
@@ -30,7 +30,7 @@ def code(notebook: Any) -> list[Any]:
 def texts(cell: Any) -> list[str]:
     """What a cell printed or showed as text."""
     said = []
-    for output in cell.outputs:
+    for output in joined(cell.outputs):
         assert output.output_type != "error", output.get("evalue")
         if output.output_type == "stream":
             assert output.name == "stdout", output.text

@@ -43,7 +43,7 @@ def test_the_lessons_ask_every_question_and_no_other() -> None:
 
 
 def test_a_name_that_is_none() -> None:
-    with pytest.raises(mv.InputError, match="'wrap' was asked for; there are first wrap"):
+    with pytest.raises(mv.InputError, match="'wrap' was asked for; there are .*first wrap"):
         mv.predict("wrap")
-    with pytest.raises(mv.InputError, match="'wrap' was asked for; there are row of a token"):
+    with pytest.raises(mv.InputError, match="'wrap' was asked for; there are .*row of a token"):
         mv.exercise("wrap")

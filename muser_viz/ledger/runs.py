@@ -12,6 +12,7 @@ from muser_viz.bill import footprint
 from muser_viz.bits import differing
 from muser_viz.devices.source import catalogue
 from muser_viz.errors import CacheDiscontinuity, ContextExhausted
+from muser_viz.generation import StandInModel, generate
 from muser_viz.geometry import Geometry, LayerKind
 from muser_viz.inputs import seeded
 from muser_viz.layout import Layout
@@ -174,6 +175,43 @@ def never_modulo_of_the_position(_: Geometry) -> str:
         plane.physical(100) == 7 != 100 % 64
         and np.array_equal(plane.raw_key()[7], seeded(4, 2, 8)[0].astype(np.float16))
     )
+
+
+def _stored(tokens: list[int]) -> tuple[KvPlane, ...]:
+    """The planes of a small two-layer model after some tokens."""
+    g = Geometry(n_layers=2, sliding_window=32, n_kv_heads=1, head_dim=4, context_limit=32, n_query_heads=1)
+    model = StandInModel(g)
+    planes = model.planes(32)
+    model.extend(planes, tokens)
+    return planes
+
+
+def work_grows(_: Geometry) -> str:
+    """How the K and V rows of a generation grow when its tokens double, without a store and with one."""
+    g = Geometry(n_layers=2, sliding_window=32, n_kv_heads=1, head_dim=4, context_limit=32, n_query_heads=1)
+
+    def rows(count: int, store: bool) -> int:
+        return int(np.sum(generate(StandInModel(g), [1], count, store).kv_rows))
+
+    without, kept = ([rows(count, store) for count in (6, 12)] for store in (False, True))
+    grows = without[1] > 3 * without[0] and kept[1] < 2.5 * kept[0]
+    return "n² against n" if grows else f"{without} against {kept}"
+
+
+def depends_on_the_prefix(_: Geometry) -> str:
+    """In which layers the last token's K changes when the first token does."""
+    first, other = _stored([1, 2, 3, 4]), _stored([9, 2, 3, 4])
+    changed = [
+        bool(differing(a.keys()[:, -1], b.keys()[:, -1]).any()) for a, b in zip(first, other, strict=True)
+    ]
+    return f"that token alone in layer 0, the prefix in layer {changed.index(True)}"
+
+
+def never_changes(_: Geometry) -> str:
+    """Whether the rows of four tokens stay as they were when more tokens come."""
+    short, long = _stored([1, 2, 3, 4]), _stored([1, 2, 3, 4, 5, 6, 7])
+    same = [not differing(a.keys(), b.keys()[:, :4]).any() for a, b in zip(short, long, strict=True)]
+    return yes(all(same))
 
 
 def recompute(tokens: int) -> str:

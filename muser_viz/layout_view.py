@@ -1,0 +1,72 @@
+"""Picking an element in a notebook: its row and its place in it go in, both layouts come out (§15.3)."""
+
+from __future__ import annotations
+
+import base64
+import html
+from typing import Any
+
+import ipywidgets as widgets
+
+from muser_viz.checks import whole
+from muser_viz.layout_picture import draw_layouts
+from muser_viz.pictures import Picture
+
+
+class LayoutView(widgets.VBox):  # type: ignore[misc]
+    """Two sliders, a row and an element, over ``draw_layouts`` of one small plane.
+
+    In a page without widgets it is the picture of the element that is picked; as
+    text, its formulas with numbers. InputError for what ``draw_layouts`` refuses.
+    """
+
+    def __init__(
+        self, physical: int, element: int, capacity: int = 6, n_kv_heads: int = 2, head_dim: int = 4
+    ) -> None:
+        self.sizes = (capacity, n_kv_heads, head_dim)
+        self._picture = draw_layouts(physical, element, *self.sizes)
+        self._image = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
+        self._says = widgets.HTML()
+        self._row = self._slider(physical, capacity, "row")
+        self._element = self._slider(element, n_kv_heads * head_dim, "element")
+        super().__init__([self._image, self._says, widgets.HBox([self._row, self._element])])
+        self._show()
+
+    def _slider(self, value: int, count: int, name: str) -> Any:
+        slider = widgets.IntSlider(value, 0, count - 1, description=name, continuous_update=False)
+        slider.observe(lambda _: self._moved(), names="value")
+        return slider
+
+    @property
+    def picked(self) -> tuple[int, int]:
+        """The row and the element that are shown."""
+        return int(self._row.value), int(self._element.value)
+
+    def pick(self, physical: int, element: int) -> None:
+        """Show another element; InputError outside the plane."""
+        physical = whole("physical", physical, 0, self._row.max)
+        element = whole("element", element, 0, self._element.max)
+        self._row.value, self._element.value = physical, element
+
+    def picture(self) -> Picture:
+        """The element that is picked, in both layouts."""
+        return self._picture
+
+    def _moved(self) -> None:
+        try:
+            self._picture = draw_layouts(*self.picked, *self.sizes)
+            self._show()
+        except Exception as error:
+            said = html.escape(f"{type(error).__name__}: {error}")
+            self._says.value = f'<div role="alert"><b>{said}</b></div>'
+
+    def _show(self) -> None:
+        self._image.value = self._picture.png
+        said = html.escape(self._picture.text)
+        self._says.value = f'<div role="status" style="white-space: pre-wrap">{said}</div>'
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        bundle["image/png"] = base64.b64encode(self._picture.png).decode()
+        bundle["text/plain"] = self._picture.text
+        return bundle, {"image/png": {"alt": self._picture.text}}
