@@ -17,7 +17,7 @@ from muser_viz.geometry import Geometry, LayerKind
 from muser_viz.inputs import seeded
 from muser_viz.layout import Layout
 from muser_viz.plane import KvPlane
-from muser_viz.readers import attend, scores
+from muser_viz.readers import attend
 from muser_viz.ring import Ring
 from muser_viz.store import KvStore
 
@@ -76,11 +76,19 @@ def never_wraps(_: Geometry) -> str:
 
 
 def chunk_overflow(g: Geometry) -> str:
-    """What a 512-token chunk does to a full ring's origins."""
+    """What chunks that cross a full ring's boundary do to its origins."""
     ring = Ring(g.sliding_window)
-    ring.append_batch(0, g.sliding_window)
+    ring.append_batch(0, g.sliding_window - 248)
     reserved = ring.append_batch(ring.next_position, 512)
-    return f"origins advance by {ring.origin_logical}, {reserved.source_count} source rows live"
+    moved = (ring.origin_logical, ring.origin_physical, reserved.source_count)
+    return "origins advance by the overflow" if moved == (264, 264, 512) else f"{moved}"
+
+
+def constant_from(g: Geometry) -> str:
+    """From which context on the sliding planes cost the same."""
+    most = footprint(g, g.context_limit).sliding_allocated
+    first = next(n for n in range(1, g.context_limit + 1) if footprint(g, n).sliding_allocated == most)
+    return f"from a context of {first:,} on"
 
 
 def rotated(head_major: bool = False) -> tuple[KvPlane, KvPlane, np.ndarray]:
@@ -94,13 +102,6 @@ def rotation_changes_bits(_: Geometry) -> str:
     """Whether the same rows in another rotation are read with other bits."""
     plane, packed, query = rotated()
     return yes(differing(attend(plane, query), attend(packed, query)).any())
-
-
-def scores_are_permuted(_: Geometry) -> str:
-    """Whether scores of two rotations are the same words in another order."""
-    plane, packed, query = rotated()
-    turned = np.roll(scores(packed, query), plane.origin_physical, axis=1)
-    return yes(not differing(turned, scores(plane, query)).any())
 
 
 def restore_replays(_: Geometry) -> str:
@@ -259,13 +260,6 @@ def lost(g: Geometry, chunk: int) -> str:
         return sum(n not in held for n in range(position - g.sliding_window + 1, position + 1))
 
     return f"first {missed(g.sliding_window):,}, last {missed(g.sliding_window + chunk - 1):,}"
-
-
-def staged(g: Geometry, chunk: int) -> str:
-    """Rows that a chunk's queries see together."""
-    first = g.sliding_window
-    seen = {n for p in (first, first + chunk - 1) for n in range(p - g.sliding_window + 1, p + 1)}
-    return f"{len(seen | set(range(first, first + chunk))):,}"
 
 
 def gate(_: Geometry) -> str:

@@ -17,7 +17,7 @@ QUESTIONS = {
     ),
     "an early token": Question(
         "24 tokens run through two layers. Then token 5 is another one, and all run again. "
-        "Which K rows have other bits?",
+        "In which rows does K or V have other bits?",
         "row 5 in layer 0, rows 5 to 23 in layer 1",
         "layer 0 projects the token's own state. Layer 1 projects what layer 0's attention made of it, "
         "and every token from 5 on has read token 5 there.",

@@ -41,6 +41,8 @@ QUESTIONS = {
 
 
 def _even_classes(answer: Any) -> str:
+    if isinstance(answer, float) and answer.is_integer():
+        answer = int(answer)
     try:
         bill = footprint(context=answer)
     except InputError as error:

@@ -9,8 +9,8 @@ from muser_viz.layout import Layout
 
 QUESTIONS = {
     "next row of a head": Question(
-        "A token-major plane has 2 KV heads of 128. How many halves lie between dim 0 of head 1 in row 10 "
-        "and dim 0 of head 1 in row 11?",
+        "A token-major plane has 2 KV heads of 128. How many halves on from dim 0 of head 1 in row 10 "
+        "does dim 0 of head 1 in row 11 lie?",
         256,
         "a row holds both heads, so the next row begins kv_dim = 2 * 128 halves later. "
         "In a head-major plane it is 128: head 1's rows follow one another.",
@@ -67,11 +67,11 @@ def _bytes(answer: Any) -> str:
 def _third_step(answer: Any) -> str:
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         return "give two numbers: (row, KV head)"
-    if tuple(answer) == (3, 0):
-        return "that is where a stride of 256 would lead; 3 * 128 = 384 is the offset"
-    if tuple(answer) == (1, 1):
+    if tuple(answer) == (11, 0):
+        return "that is where a stride of 256 would lead; 11 * 128 = 1,408 is the offset"
+    if tuple(answer) == (5, 1):
         return ""
-    return f"{tuple(answer)} is not it: divide offset 384 by kv_dim, then the rest by head_dim"
+    return f"{tuple(answer)} is not it: divide offset 1,408 by kv_dim, then the rest by head_dim"
 
 
 TASKS = {
@@ -84,11 +84,11 @@ TASKS = {
         "    kv_head, dim = divmod(element, head_dim)\n"
         "    return (kv_head * capacity + physical) * head_dim + dim",
     ),
-    "three steps of 128": Task(
-        "A reader takes three steps of 128 halves from offset 0 of a token-major plane, 2 KV heads of 128. "
+    "eleven steps of 128": Task(
+        "A reader takes eleven steps of 128 halves from offset 0 of a token-major plane, 2 KV heads of 128. "
         "Where is it? (row, KV head)",
         _third_step,
-        "answer = (1, 1)  # 3 * 128 = 384 = 1 * 256 + 128: row 1, element 128, which is head 1",
+        "answer = (5, 1)  # 11 * 128 = 1,408 = 5 * 256 + 128: row 5, element 128, which is head 1",
     ),
     "bytes that move": Task(
         "A head-major plane of 8 KV heads of 64 is full with 1,024 rows and is lengthened in place to 4,096. "

@@ -75,12 +75,14 @@ def _number(answer: Any) -> int:
 
 def _idle(answer: Any) -> str:
     number = _number(answer)
-    if number == 168:
+    if number == 24:
         return ""
     if number == 0:
-        return "600 is no multiple of 256: the last block has threads left over"
-    if number == 768:
-        return "768 threads are started; how many of them pass the guard?"
+        return "1,000 is no multiple of 256: the last block has threads left over"
+    if number == 1024:
+        return "1,024 threads are started; take away the 1,000 that store"
+    if number == 280:
+        return "rows share blocks: the grid is source_count * kv_dim"
     return f"{number} is not it: count the threads of whole blocks, and take away those that store"
 
 
@@ -111,10 +113,10 @@ TASKS = {
         "    return (kv_head * told['capacity'] + row) * told['head_dim'] + dim",
     ),
     "idle threads": Task(
-        "3 live rows of 200 elements are launched in whole blocks of 256 threads. "
+        "5 live rows of 200 elements are launched in whole blocks of 256 threads. "
         "How many threads store nothing?",
         _idle,
-        "answer = -(-600 // 256) * 256 - 600  # 3 blocks are 768 threads; 168 stop at the guard",
+        "answer = -(-1000 // 256) * 256 - 1000  # 4 blocks are 1,024 threads; 24 stop at the guard",
     ),
     "first infinity": Task(
         "What is the smallest positive whole number that the store turns into infinity?",

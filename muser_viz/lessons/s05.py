@@ -42,11 +42,14 @@ def _live_sources(answer: Any) -> str:
     ring.append_batch(0, 1800)
     reserved = ring.append_batch(1800, 3000)
     wanted = (reserved.source_first, reserved.source_count)
+    answer = answer.tolist() if isinstance(answer, np.ndarray) else answer
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         return "give two numbers: (first live source row, how many are live)"
-    if int(np.asarray(answer[1])) != wanted[1]:
-        return f"{answer[1]} rows are not what a ring of 2,048 can hold of a chunk of 3,000"
-    if int(np.asarray(answer[0])) != wanted[0]:
+    if answer[1] != wanted[1]:
+        return (
+            f"after this chunk of 3,000 the ring of 2,048 does not hold {answer[1]} of its rows: count again"
+        )
+    if answer[0] != wanted[0]:
         return f"the last 2,048 of 3,000 rows do not begin at {answer[0]}"
     return ""
 

@@ -12,7 +12,7 @@ QUESTIONS = {
         "the logits' last bits",
         "the origins still find every token and its score is the same; "
         "only the order of the sums is another.",
-        ("nothing", "some tokens are not found", "the scores", "the logits' last bits"),
+        ("nothing", "some tokens are not found", "a token's score", "the logits' last bits"),
     ),
 }
 

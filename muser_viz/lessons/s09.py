@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from muser_viz.asked import Question, Task
+from muser_viz.checks import whole
 from muser_viz.staging import rows_lost, staged_span
 
 QUESTIONS = {
@@ -37,7 +38,7 @@ def _staged_rows(answer: Any) -> str:
 
 
 def _largest_chunk(answer: Any) -> str:
-    count = int(answer)
+    count = whole("answer", answer, 0)
     if count < 1:
         return "a chunk has a token at least"
     lost = int(rows_lost(1800, count).sum()) if count <= 1 << 16 else -1
@@ -49,7 +50,9 @@ def _largest_chunk(answer: Any) -> str:
 
 
 def _next_equal(answer: Any) -> str:
-    position = int(answer)
+    position = whole("answer", answer, 0)
+    if position <= 2047:
+        return "up to 2,047 the order is temporal anyway: look past it"
     if position == 4096:
         return "token 4,096 is written to row 0, so the front of the window is then in row 1"
     if position != 4095:
