@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
 
 from muser_viz.errors import InputError
-from muser_viz.pictures import FAINT, INK, Picture
+from muser_viz.pictures import FAINT, INK, Picture, blank_figure
 from muser_viz.store import KvStore
 
 PLANE = np.dtype(
@@ -40,7 +39,7 @@ def draw_planes(table: npt.NDArray[Any]) -> Picture:
         raise InputError(
             f"a table of {table.dtype} of shape {table.shape} was given; give plane_table(store)"
         )
-    figure = Figure(figsize=(8.6, 3.9), dpi=110, facecolor="white", layout="constrained")
+    figure = blank_figure(8.6, 3.9)
     axes = figure.subplots()
     lines = []
     for number, (said, planes) in enumerate(_groups(table)):

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import html
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import ipywidgets as widgets
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from muser_viz.bill import HALF_BYTES, footprint
 from muser_viz.checks import whole
 from muser_viz.errors import InputError
 from muser_viz.geometry import MUSE_GLIMMER, Geometry
-from muser_viz.pictures import FAINT, FRONT, INK, Picture
+from muser_viz.pictured import PicturedView
+from muser_viz.pictures import FAINT, FRONT, INK, Picture, blank_figure
 
 PRECISIONS = {"f16": (1, 2), "Q8_0": (32, 34), "f32": (1, 4)}
 """Elements of a block, and the bytes that a block takes."""
@@ -146,7 +143,7 @@ def _drawn(price: Price) -> Picture:
     spread = np.geomspace(1, price.context, 200).round().astype(int).tolist()
     x = np.array(sorted({*corners, *spread}))
     sliding, full = np.array([price.live(int(n)) for n in x], np.float64).T
-    figure = Figure(figsize=(8.6, 5.4), dpi=110, facecolor="white", layout="constrained")
+    figure = blank_figure(8.6, 5.4)
     sizes, shares = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
     _sizes(sizes, price, x, sliding, full)
     share = 100 * full / (sliding + full)
@@ -224,13 +221,15 @@ def _sizes(axes: Any, price: Price, x: Any, sliding: Any, full: Any) -> None:
     axes.legend(loc="lower right", fontsize=8.5, framealpha=0.95)
 
 
-class Bill(widgets.VBox):  # type: ignore[misc]
+class Bill(PicturedView):
     """The bill with a slider for each of its factors, from the values given on (§15.7).
 
     Arguments are those of ``draw_bill``. The sliders for tokens move in powers
     of two; other numbers can be typed. Live tokens past the context count as
     the context. In a page without widgets it is the picture; as text, the bill.
     """
+
+    STATUS = '<pre role="status">{}</pre>'
 
     def __init__(
         self,
@@ -241,6 +240,7 @@ class Bill(widgets.VBox):  # type: ignore[misc]
         precision: str = "f16",
     ) -> None:
         given = Price(geometry, context, slots, context if tokens is None else tokens, precision)
+        super().__init__()
         self._geometry = geometry
         limit = geometry.context_limit
         self._context = _tokens("context", given.context, limit)
@@ -252,8 +252,6 @@ class Bill(widgets.VBox):  # type: ignore[misc]
         self._precision = widgets.ToggleButtons(
             options=list(PRECISIONS), value=precision, description="precision"
         )
-        self._image = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
-        self._says = widgets.HTML()
         controls = (
             self._context,
             self._tokens,
@@ -264,9 +262,8 @@ class Bill(widgets.VBox):  # type: ignore[misc]
             self._precision,
         )
         for control in controls:
-            control.observe(lambda _: self._shown(self._draw), names="value")
-        self._draw()
-        super().__init__([self._image, self._says, *controls])
+            control.observe(self.redraw, names="value")
+        self.assemble(*controls)
 
     @property
     def price(self) -> Price:
@@ -291,26 +288,6 @@ class Bill(widgets.VBox):  # type: ignore[misc]
     def picture(self) -> Picture:
         """The present bill as a picture."""
         return _drawn(self.price)
-
-    def _draw(self) -> None:
-        picture = self.picture()
-        self._image.value = picture.png
-        self._says.value = f'<pre role="status">{html.escape(picture.text)}</pre>'
-
-    def _shown(self, act: Callable[[], None]) -> None:
-        """Run a callback; an error is shown in the widget, where the reader looks."""
-        try:
-            act()
-        except Exception as error:
-            said = html.escape(f"{type(error).__name__}: {error}")
-            self._says.value = f'<div role="alert"><b>{said}</b></div>'
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        bundle = super()._repr_mimebundle_(**kwargs)
-        picture = self.picture()
-        bundle["image/png"] = base64.b64encode(picture.png).decode()
-        bundle["text/plain"] = picture.text
-        return bundle, {"image/png": {"alt": picture.text}}
 
 
 def _tokens(name: str, value: int, most: int) -> Any:

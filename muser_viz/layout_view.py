@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import base64
-import html
 from typing import Any
 
 import ipywidgets as widgets
 
 from muser_viz.checks import whole
+from muser_viz.layout import Layout
 from muser_viz.layout_picture import draw_layouts
+from muser_viz.pictured import PicturedView
 from muser_viz.pictures import Picture
 
 
-class LayoutView(widgets.VBox):  # type: ignore[misc]
+class LayoutView(PicturedView):
     """Two sliders, a row and an element, over ``draw_layouts`` of one small plane.
 
     In a page without widgets it is the picture of the element that is picked; as
     text, its formulas with numbers. InputError for what ``draw_layouts`` refuses.
     """
 
+    STATUS = '<div role="status" style="white-space: pre-wrap">{}</div>'
+
     def __init__(
         self, physical: int, element: int, capacity: int = 6, n_kv_heads: int = 2, head_dim: int = 4
     ) -> None:
         self.sizes = (capacity, n_kv_heads, head_dim)
-        self._picture = draw_layouts(physical, element, *self.sizes)
-        self._image = widgets.Image(format="png", layout=widgets.Layout(max_width="100%"))
-        self._says = widgets.HTML()
+        Layout(*self.sizes).offset(physical, element)  # refuses what is no element
+        super().__init__()
         self._row = self._slider(physical, capacity, "row")
         self._element = self._slider(element, n_kv_heads * head_dim, "element")
-        super().__init__([self._image, self._says, widgets.HBox([self._row, self._element])])
-        self._show()
+        self.assemble(widgets.HBox([self._row, self._element]))
 
     def _slider(self, value: int, count: int, name: str) -> Any:
         slider = widgets.IntSlider(value, 0, count - 1, description=name, continuous_update=False)
-        slider.observe(lambda _: self._moved(), names="value")
+        slider.observe(self.redraw, names="value")
         return slider
 
     @property
@@ -50,23 +50,4 @@ class LayoutView(widgets.VBox):  # type: ignore[misc]
 
     def picture(self) -> Picture:
         """The element that is picked, in both layouts."""
-        return self._picture
-
-    def _moved(self) -> None:
-        try:
-            self._picture = draw_layouts(*self.picked, *self.sizes)
-            self._show()
-        except Exception as error:
-            said = html.escape(f"{type(error).__name__}: {error}")
-            self._says.value = f'<div role="alert"><b>{said}</b></div>'
-
-    def _show(self) -> None:
-        self._image.value = self._picture.png
-        said = html.escape(self._picture.text)
-        self._says.value = f'<div role="status" style="white-space: pre-wrap">{said}</div>'
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        bundle = super()._repr_mimebundle_(**kwargs)
-        bundle["image/png"] = base64.b64encode(self._picture.png).decode()
-        bundle["text/plain"] = self._picture.text
-        return bundle, {"image/png": {"alt": self._picture.text}}
+        return draw_layouts(*self.picked, *self.sizes)

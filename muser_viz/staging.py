@@ -132,9 +132,8 @@ def draw_staging(position: int, count: int, capacity: int = 2048) -> Picture:
     The ring took the tokens from 0 on. Errors as ``staged_span``; InputError
     for a chunk of one token, which loses nothing.
     """
-    from matplotlib.figure import Figure
 
-    from muser_viz.pictures import EMPTY, FAINT, FRONT, INK, WRITE, Picture
+    from muser_viz.pictures import EMPTY, FAINT, FRONT, INK, WRITE, Picture, blank_figure
 
     if whole("count", count, 1) == 1:
         raise InputError("a chunk of 1 was given; it loses nothing: give two tokens or more")
@@ -152,7 +151,7 @@ def draw_staging(position: int, count: int, capacity: int = 2048) -> Picture:
         (f"query {last:,} sees", range(max(0, last - capacity + 1), staged.stop), "#f3d7a8"),
         ("staged", staged, "#b7d8a8"),
     ]
-    figure = Figure(figsize=(8.6, 5.2), dpi=110, facecolor="white", layout="constrained")
+    figure = blank_figure(8.6, 5.2)
     top, low = figure.subplots(2, 1, height_ratios=[1.25, 1])
     worst, total = int(lost[0]), len(staged)
     lines = []

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from matplotlib.figure import Figure
-
 from muser_viz.errors import InputError
 from muser_viz.generation import Generation
-from muser_viz.pictures import INK, WRITE, Picture
+from muser_viz.pictures import INK, WRITE, Picture, blank_figure
 
 _KEPT = "#31688e"
 
@@ -22,7 +20,7 @@ def draw_work(kept: Generation, recomputed: Generation) -> Picture:
         raise InputError(
             f"{count} and {len(recomputed.tokens)} tokens were generated; draw two runs of one length"
         )
-    figure = Figure(figsize=(8.6, 3.9), dpi=110, facecolor="white", layout="constrained")
+    figure = blank_figure(8.6, 3.9)
     parts = (
         ("K/V rows projected", kept.kv_rows.sum(axis=1), recomputed.kv_rows.sum(axis=1)),
         ("keys scored", kept.keys_scored.sum(axis=1), recomputed.keys_scored.sum(axis=1)),
