@@ -24,7 +24,7 @@ def test_three_forms_of_the_present_state() -> None:
     view = Counting()
     view.slider.value = 1
     data, metadata = view._repr_mimebundle_()
-    assert view.children[0].value.startswith(b"\x89PNG")
+    assert bytes(view.children[0].value).startswith(b"\x89PNG")
     assert data["text/plain"] == metadata["image/png"]["alt"] == view.picture().text
     assert "append 1 -&gt; row 1" in view.children[1].value
     assert {"image/png", "application/vnd.jupyter.widget-view+json"} <= set(data)
