@@ -1,4 +1,4 @@
-"""What the ledger runs to derive statements about behaviour: each returns what was seen, in words."""
+"""What the ledger runs on rings, planes, kernels and the bill: each returns what was seen, in words."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
 from muser_viz.bill import footprint
 from muser_viz.bits import differing
 from muser_viz.devices.source import catalogue
+from muser_viz.dispatches import fused_read
 from muser_viz.errors import CacheDiscontinuity, ContextExhausted
 from muser_viz.generation import StandInModel, generate
 from muser_viz.geometry import Geometry, LayerKind
 from muser_viz.inputs import seeded
 from muser_viz.layout import Layout
+from muser_viz.layout_cells import cells
 from muser_viz.plane import KvPlane
-from muser_viz.readers import attend
-from muser_viz.ring import Ring
+from muser_viz.ring import Ring, spans
 from muser_viz.store import KvStore
 
 
@@ -91,35 +93,6 @@ def constant_from(g: Geometry) -> str:
     return f"from a context of {first:,} on"
 
 
-def rotated(head_major: bool = False) -> tuple[KvPlane, KvPlane, np.ndarray]:
-    """One wrapped ring, the same rows packed at row 0, and a query."""
-    plane = KvPlane(64, 1, 8, head_major, "numpy")
-    plane.append_batch(0, seeded(1, 100, 8), seeded(2, 100, 8))
-    return plane, KvPlane.restore(plane.snapshot(), 0, "numpy"), seeded(3, 2, 8)
-
-
-def rotation_changes_bits(_: Geometry) -> str:
-    """Whether the same rows in another rotation are read with other bits."""
-    plane, packed, query = rotated()
-    return yes(differing(attend(plane, query), attend(packed, query)).any())
-
-
-def restore_replays(_: Geometry) -> str:
-    """Whether a restore at the formula's rotation is read with the same bits."""
-    plane, _packed, query = rotated()
-    back = KvPlane.restore(plane.snapshot(), backend="numpy")
-    return yes(not differing(attend(back, query), attend(plane, query)).any())
-
-
-def restored_rows(head_major: bool) -> str:
-    """Whether a restore puts logical row i at (rotation + i) % capacity."""
-    plane, _packed, _query = rotated(head_major)
-    back = KvPlane.restore(plane.snapshot(), backend="numpy")
-    rotation = back.origin_logical % back.capacity
-    rows = [back.physical(back.origin_logical + i) for i in range(back.len)]
-    return yes(rows == [(rotation + i) % back.capacity for i in range(back.len)])
-
-
 def zero_filled(_: Geometry) -> str:
     """Whether a new plane, and one that was reset, hold zeros alone."""
     plane = KvPlane(4, 1, 2, backend="numpy")
@@ -134,14 +107,6 @@ def rounds(_: Geometry) -> str:
     plane = KvPlane(1, 1, 1, backend="numpy")
     plane.append(0, np.array([2049], np.float32), np.array([2051], np.float32))
     return f"2,049 -> {plane.keys().item():,.0f}, 2,051 -> {plane.values().item():,.0f}"
-
-
-def modulus_parts(_: Geometry) -> str:
-    """What a modulus of the position does on a ring restored at another rotation."""
-    ring = Ring(8, len=8, origin_logical=5, origin_physical=2)
-    row = ring.copy().append(13)
-    aliased = ring.occupants()[13 % 8]
-    return f"row {13 % 8} of 8, in bounds, holds live token {aliased}; the origins say row {row}"
 
 
 def offsets(head_major: bool) -> str:
@@ -168,14 +133,81 @@ def sees_positions(name: str) -> str:
     return yes(names & {"start_position", "origin_logical"})
 
 
-def never_modulo_of_the_position(_: Geometry) -> str:
-    """Whether no kernel takes a position modulo the capacity: rows follow the origins past a wrap."""
-    plane = KvPlane.restore(rotated()[0].snapshot(), 7, "numpy")
-    plane.append(100, *(seeded(4, 2, 8)))
-    return yes(
-        plane.physical(100) == 7 != 100 % 64
-        and np.array_equal(plane.raw_key()[7], seeded(4, 2, 8)[0].astype(np.float16))
+def fills(_: Geometry) -> str:
+    """For how many states of a growing plane ``len < capacity`` holds, from empty to its last token."""
+    g = Geometry(n_layers=4, sliding_window=32, n_kv_heads=1, head_dim=2, context_limit=64, n_query_heads=1)
+    store = KvStore(g, 40, "numpy")
+    plane = store.planes[3]
+    below = [plane.len < plane.capacity]
+    for token in range(store.max_context):
+        store.append(token, np.ones((4, 2), np.float32), np.ones((4, 2), np.float32))
+        below.append(plane.len < plane.capacity)
+    if all(below):
+        return "always"
+    last = f"after token {below.index(False)} len is {plane.len}"
+    return f"in {sum(below)} of {len(below)} states; {last} of {plane.capacity} rows"
+
+
+def reservation_steps(_: Geometry) -> str:
+    """The statements that a reservation takes: the fields set are seen, the rest is counted by hand."""
+    taken = []
+    for ring in (Ring(8, len=3), Ring(8, len=8)):
+        before = (ring.len, ring.origin_logical, ring.origin_physical)
+        ring.append(ring.next_position)
+        after = (ring.len, ring.origin_logical, ring.origin_physical)
+        fields = sum(a != b for a, b in zip(before, after, strict=True))
+        taken.append(1 + fields + 1)  # the row, the fields that it sets, the return
+    refusing, room = 3, 1  # the position expected, the test, the error; then the test of len
+    total = refusing + room + sum(taken)
+    below, at = taken
+    return f"{total} statements: {refusing} refuse, {room} asks for room, {below} below capacity, {at} at it"
+
+
+def writers(_: Geometry) -> str:
+    """How many kernels of the catalogue write K and V rows, and whether a fused read writes them too."""
+    caches = {"key_cache", "value_cache"}
+    kernels = [
+        kernel
+        for kernel in catalogue().values()
+        if caches <= {parameter.name for parameter in kernel.buffers if parameter.kind == "out"}
+    ]
+    plane = KvPlane(8, 1, 4, backend="numpy")
+    plane.append_batch(0, seeded(1, 8, 4), seeded(2, 8, 4))
+    key, value = plane.raw_key(), plane.raw_value()
+    fused_read(key, value, plane.ring, seeded(3, 4), seeded(4, 4), seeded(5, 1, 4))
+    fused = not np.array_equal(key, plane.raw_key()) and not np.array_equal(value, plane.raw_value())
+    return f"{len(kernels)}{', and the fused read' if fused else ''}"
+
+
+def _final_after(capacity: int, tokens: int, chunk: int) -> npt.NDArray[np.int64]:
+    """The chunk after which each row of a plane is overwritten no more, counted from 1."""
+    ring = Ring(capacity)
+    written = np.zeros(capacity, np.int64)
+    for number, first in enumerate(range(0, tokens, chunk), 1):
+        reserved = ring.append_batch(first, min(chunk, tokens - first))
+        row = ring.physical(first + reserved.source_first)
+        for rows in spans(row, reserved.source_count, capacity):
+            written[rows] = number
+    return written
+
+
+def ready_first(g: Geometry) -> str:
+    """Which planes' rows are the first to be final in the handoff's prefill, in chunks of 512."""
+    tokens, chunk = 130_814, 512
+    ring, full = (_final_after(capacity, tokens, chunk) for capacity in (g.sliding_window, tokens))
+    if ring.min() <= full.min():
+        return "the rings"
+    return (
+        f"the full planes: rows final from chunk {full.min()} of {full.max()} on; "
+        f"a ring's from chunk {ring.min()}, its last with chunk {ring.max()}"
     )
+
+
+def filled_cells(g: Geometry) -> str:
+    """The 2 x 2 of layout and class, and which of its cells hold planes of a store."""
+    found = cells(KvStore(g, 32, "numpy"), 32)
+    filled = ", ".join(f"{cell.kind.value} {cell.layout}" for cell in found if cell.planes)
+    return f"{len(found)} cells; planes in {filled}"
 
 
 def _stored(tokens: list[int]) -> tuple[KvPlane, ...]:
@@ -247,32 +279,3 @@ def binary(count: int, unit: str) -> str:
 def counted(g: Geometry, kind: LayerKind) -> int:
     """Layers of a kind."""
     return sum(g.kind(layer) is kind for layer in range(g.n_layers))
-
-
-def lost(g: Geometry, chunk: int) -> str:
-    """Rows that the first and last query of an aligned chunk miss when it is stored before it is read."""
-    ring = Ring(g.sliding_window)
-    ring.append_batch(0, g.sliding_window)
-    ring.append_batch(g.sliding_window, chunk)
-    held = set(ring.occupants().tolist())
-
-    def missed(position: int) -> int:
-        return sum(n not in held for n in range(position - g.sliding_window + 1, position + 1))
-
-    return f"first {missed(g.sliding_window):,}, last {missed(g.sliding_window + chunk - 1):,}"
-
-
-def gate(_: Geometry) -> str:
-    """Positions of the gate where a read in temporal order gives the ring's bits."""
-    plane = KvPlane(2048, 1, 4)
-    rows = seeded(1, 2050, 4), seeded(2, 2050, 4)
-    query = seeded(3, 2, 4)
-    equal = []
-    done = 0
-    for position in (1, 31, 32, 33, 2047, 2048, 2049):
-        plane.append_batch(done, rows[0][done : position + 1], rows[1][done : position + 1])
-        done = position + 1
-        temporal = KvPlane.restore(plane.snapshot(), 0)
-        same = not differing(attend(plane, query), attend(temporal, query)).any()
-        equal.append(f"{position:,} {'equal' if same else 'other bits'}")
-    return ", ".join(equal)

@@ -54,6 +54,32 @@ def _live_sources(answer: Any) -> str:
     return ""
 
 
+def _rows_of(answer: Any) -> str:
+    if not callable(answer):
+        return "give the function itself, rows_of"
+    for ring, count in (
+        (Ring(8, len=5), 2),
+        (Ring(8, len=5), 6),
+        (Ring(8), 11),
+        (Ring(8, len=8, origin_logical=5, origin_physical=2), 5),
+    ):
+        first = ring.next_position
+        reserved = ring.append_batch(first, count)
+        wanted = [ring.physical(first + reserved.source_first + i) for i in range(reserved.source_count)]
+        got = answer(first, count, ring.origin_logical, ring.origin_physical, ring.capacity)
+        got = got.tolist() if isinstance(got, np.ndarray) else got
+        if not isinstance(got, (tuple, list)):
+            return f"rows_of gives {got!r}: give a list of rows, a row a token"
+        if list(got) != wanted:
+            gone = "; tokens before origin_logical have left the window" if len(got) > len(wanted) else ""
+            return (
+                f"a chunk of {count} at {first} in 8 rows, origins ({ring.origin_logical}, "
+                f"{ring.origin_physical}) after it, is written to rows {wanted}; "
+                f"rows_of says {list(got)}{gone}"
+            )
+    return ""
+
+
 TASKS = {
     "row of a token": Task(
         "Write row_of: the row of a live token, from the two origins and the capacity.",
@@ -66,5 +92,14 @@ TASKS = {
         "Which source rows of the chunk are live afterwards? (first, how many)",
         _live_sources,
         "answer = (952, 2048)  # 1,800 + 3,000 - 2,048 = 2,752 is the front; 2,752 - 1,800 = 952",
+    ),
+    "rows of a chunk": Task(
+        "Write rows_of, with your row_of: the rows that a chunk is written to, a row for each of its tokens "
+        "that is live once it is stored, in order. The origins are those after the reservation.",
+        _rows_of,
+        "def rows_of(position, count, origin_logical, origin_physical, capacity):\n"
+        "    live = range(max(position, origin_logical), position + count)\n"
+        "    return [row_of(token, origin_logical, origin_physical, capacity) for token in live]",
+        needs=("row of a token",),
     ),
 }
