@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import tempfile
@@ -20,8 +21,9 @@ from muser_viz.checks import POSITION_LIMIT, whole
 from muser_viz.errors import InputError, SnapshotError
 from muser_viz.layout import Layout
 
-FORMAT = "muser_viz.plane.1"
+FORMAT = "muser_viz.plane.2"
 _NUMBERS = ("capacity", "origin_logical", "n_kv_heads", "head_dim", "len")
+_DIGESTS = ("sha256_key", "sha256_value", "sha256_fields")
 _LAYOUTS = {"token-major": False, "head-major": True}
 
 
@@ -69,6 +71,7 @@ class PlaneSnapshot:
     def __init__(
         self, keys: Any, values: Any, *, capacity: int, origin_logical: int, head_major: bool
     ) -> None:
+        self._digests: dict[str, str] = {}
         self.keys = _half("keys", keys)
         self.values = _half("values", values)
         if self.keys.shape != self.values.shape:
@@ -110,9 +113,20 @@ class PlaneSnapshot:
             f"origin_logical={self.origin_logical}, layout={self.layout.name})"
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file, aside and then renamed: an earlier file stays whole till then."""
-        metadata = {
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of the K rows, of the V rows (f16, as they lie here), and of all other fields."""
+        if self._digests:
+            return self._digests
+        rows = {
+            f"sha256_{name}": hashlib.sha256(np.ascontiguousarray(held).tobytes()).hexdigest()
+            for name, held in (("key", self.keys), ("value", self.values))
+        }
+        fields = "\n".join(f"{name}={value}" for name, value in self._fields().items())
+        self._digests = {**rows, "sha256_fields": hashlib.sha256(fields.encode()).hexdigest()}
+        return self._digests
+
+    def _fields(self) -> dict[str, str]:
+        return {
             "format": FORMAT,
             "layout": self.layout.name,
             "capacity": str(self.capacity),
@@ -121,6 +135,13 @@ class PlaneSnapshot:
             "head_dim": str(self.layout.head_dim),
             "len": str(self.len),
         }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a safetensors file, aside and then renamed: an earlier file stays whole till then.
+
+        It carries SHA-256 digests of the rows and of the other fields.
+        """
+        metadata = {**self._fields(), **self.digests()}
         with aside(Path(path)) as unfinished:
             save_file({"key": self.keys, "value": self.values}, unfinished, metadata)
 
@@ -147,7 +168,7 @@ class PlaneSnapshot:
     def _from_file(cls, metadata: Mapping[str, str], tensors: Mapping[str, Any]) -> PlaneSnapshot:
         if metadata.get("format") != FORMAT:
             raise SnapshotError(f"format is {metadata.get('format')!r}; {FORMAT!r} is read here")
-        missing = [name for name in ("layout", *_NUMBERS) if name not in metadata]
+        missing = [name for name in ("layout", *_NUMBERS, *_DIGESTS) if name not in metadata]
         missing += [name for name in ("key", "value") if name not in tensors]
         if missing:
             raise SnapshotError(f"{missing[0]} is missing: save it again")
@@ -173,6 +194,14 @@ class PlaneSnapshot:
         for name, value in held.items():
             if numbers[name] != value:
                 raise SnapshotError(f"{name} is {numbers[name]} and the rows have {value}")
+        for name, digest in snapshot.digests().items():
+            if metadata[name] != digest:
+                what = name.removeprefix("sha256_")
+                raise SnapshotError(
+                    f"{what} {'are' if what == 'fields' else 'is'} not what was saved: "
+                    f"SHA-256 is {digest[:12]}.. and {name} says {metadata[name][:12]!r}: "
+                    "take another copy of the file, or save again"
+                )
         return snapshot
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
@@ -23,7 +24,7 @@ from muser_viz.interrupts import finished
 from muser_viz.plane import KvPlane, Undo
 from muser_viz.snapshot import PlaneSnapshot, aside
 
-FORMAT = "muser_viz.store.1"
+FORMAT = "muser_viz.store.2"
 MANIFEST = "store.json"
 _PLANE_FILE = re.compile(r"plane-\d{2,}-[0-9a-f]{8}\.safetensors", re.ASCII)
 _UNFINISHED = re.compile(rf"\.({_PLANE_FILE.pattern}|{re.escape(MANIFEST)})-\w+", re.ASCII)
@@ -38,17 +39,15 @@ class Step:
         self.count = count
         self.written: set[int] = set()
         self.open = True
+        self.undone = False
+        """Whether it ended early, and its rows were put back."""
 
     def write(self, layer: int, keys: Any, values: Any) -> None:
         """Store this step's rows of one layer: f32, ``(count, kv_dim)``, or ``(kv_dim,)`` for one token.
 
         InputError for another shape, a layer written before, or a step that has ended.
         """
-        layer = whole("layer", layer, 0, self._store.geometry.n_layers - 1)
-        if not self.open:
-            raise InputError(f"layer {layer} was written after its step had ended: open another step")
-        if layer in self.written:
-            raise InputError(f"layer {layer} was written twice in one step: write each layer once")
+        layer = self._unwritten(layer)
         plane = self._store.planes[layer]
         if self.count == 1 and np.ndim(keys) == 1:
             plane.store_row(self.position, keys, values, layer)
@@ -56,6 +55,18 @@ class Step:
             chunk = floats("keys", keys, (self.count, plane.kv_dim))
             plane.store_chunk(self.position, chunk, values, layer)
         self.written.add(layer)
+
+    def claim(self, layer: int) -> None:
+        """Count a layer as written, for one who puts this step's rows there itself. Errors as ``write``."""
+        self.written.add(self._unwritten(layer))
+
+    def _unwritten(self, layer: int) -> int:
+        layer = whole("layer", layer, 0, self._store.geometry.n_layers - 1)
+        if not self.open:
+            raise InputError(f"layer {layer} was written after its step had ended: open another step")
+        if layer in self.written:
+            raise InputError(f"layer {layer} was written twice in one step: write each layer once")
+        return layer
 
 
 class KvStore:
@@ -87,6 +98,11 @@ class KvStore:
     def next_position(self) -> int:
         """The only token position that is accepted next."""
         return self.planes[0].next_position
+
+    @property
+    def open_step(self) -> Step | None:
+        """The step that is open, if one is."""
+        return self._open
 
     @property
     def nbytes(self) -> int:
@@ -153,6 +169,7 @@ class KvStore:
         except BaseException:
             for plane, undo in zip(self.planes, before, strict=True):
                 finished(partial(plane.undo, undo))
+            step.undone = True
             raise
         finally:
             self._hold(None)
@@ -169,11 +186,38 @@ class KvStore:
         held = iter(self.planes[0].device.read([part for undo in undos for part in undo.parts]))
         return [replace(undo, contents=tuple(next(held) for _ in undo.parts)) for undo in undos]
 
+    def turned(self, rotation: int | None = None) -> KvStore:
+        """Another store with the same live rows, each ring installed at ``rotation`` (§15.6).
+
+        None: at each plane's own, as a restore does. Growing planes stay at row 0.
+        InputError for a rotation that a ring has not.
+        """
+        return KvStore._of(
+            self.geometry,
+            self.max_context,
+            tuple(
+                KvPlane.restore(
+                    plane.snapshot(),
+                    rotation if layer in self.geometry.sliding_layers else None,
+                    plane.backend,
+                )
+                for layer, plane in enumerate(self.planes)
+            ),
+        )
+
+    @classmethod
+    def _of(cls, geometry: Geometry, max_context: int, planes: tuple[KvPlane, ...]) -> KvStore:
+        store = cls.__new__(cls)
+        store.geometry, store.max_context, store.planes = geometry, max_context, planes
+        store._open = None
+        return store
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write every plane's snapshot to ``folder``, then the manifest that names them.
 
         The manifest is renamed into place last: until then an earlier save
-        in the folder stays whole. Plane files that the manifest then in place does
+        in the folder stays whole. SHA-256 digests of every plane and of the manifest
+        travel with it. Plane files that the manifest then in place does
         not name are removed. InputError while a step is open, or where the layers
         are at different positions.
         """
@@ -187,16 +231,20 @@ class KvStore:
         target.mkdir(parents=True, exist_ok=True)
         mark = uuid4().hex[:8]
         names = [f"plane-{layer:02d}-{mark}.safetensors" for layer in range(len(self.planes))]
-        manifest = {
+        manifest: dict[str, Any] = {
             "format": FORMAT,
             "geometry": asdict(self.geometry),
             "max_context": self.max_context,
             "next_position": self.next_position,
             "planes": names,
+            "digests": [],
         }
         try:
             for plane, name in zip(self.planes, names, strict=True):
-                plane.snapshot().save(target / name)
+                snapshot = plane.snapshot()
+                snapshot.save(target / name)
+                manifest["digests"].append(_in_one(snapshot))
+            manifest["sha256"] = _digest(manifest)
             with aside(target / MANIFEST) as unfinished:
                 unfinished.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         finally:
@@ -209,24 +257,54 @@ class KvStore:
         SnapshotError names the file and the field.
         """
         path = Path(folder) / MANIFEST
-        geometry, max_context, next_position, names = _read_manifest(path)
+        manifest = _read_manifest(path)
         snapshots = []
-        for layer, name in enumerate(names):
+        for layer, name in enumerate(manifest.names):
             snapshot = PlaneSnapshot.load(path.parent / name)
-            _check_plane(f"{path.parent / name}", snapshot, geometry, layer, max_context, next_position)
+            _check_plane(f"{path.parent / name}", snapshot, layer, manifest)
             snapshots.append(snapshot)
-        store = cls.__new__(cls)
-        store.geometry = geometry
-        store.max_context = max_context
-        store._open = None
-        store.planes = tuple(KvPlane.restore(snapshot, backend=backend) for snapshot in snapshots)
-        return store
+        try:
+            digests = manifest.digests()
+        except SnapshotError as error:
+            raise SnapshotError(f"{path}: {error}") from None
+        for name, snapshot, digest in zip(manifest.names, snapshots, digests, strict=True):
+            if _in_one(snapshot) != digest:
+                raise SnapshotError(
+                    f"{path.parent / name}: rows or fields are not those that {MANIFEST} lists under "
+                    "digests: take another copy of the folder, or save again"
+                )
+        if manifest.raw["sha256"] != _digest(manifest.raw):
+            raise SnapshotError(
+                f"{path}: sha256 is not that of the manifest's fields, one was changed: "
+                "take another copy of the folder, or save again"
+            )
+        planes = tuple(KvPlane.restore(snapshot, backend=backend) for snapshot in snapshots)
+        return cls._of(manifest.geometry, manifest.max_context, planes)
 
     def __repr__(self) -> str:
         return (
             f"KvStore({len(self.planes)} planes, max_context={self.max_context}, "
             f"next_position={self.next_position}, {self.nbytes} bytes)"
         )
+
+
+@dataclass(frozen=True)
+class _Manifest:
+    geometry: Geometry
+    max_context: int
+    next_position: int
+    names: list[str]
+    raw: dict[str, Any]
+
+    def digests(self) -> list[Any]:
+        """The planes' digests. SnapshotError names the field that is not sound."""
+        for name in ("digests", "sha256"):
+            if name not in self.raw:
+                raise SnapshotError(f"{name} is missing: save the store again")
+        found = self.raw["digests"]
+        if not isinstance(found, list) or len(found) != len(self.names):
+            raise SnapshotError(f"digests is no list of {len(self.names)}: save the store again")
+        return found
 
 
 def _head_major(geometry: Geometry, layer: int) -> bool:
@@ -236,7 +314,7 @@ def _head_major(geometry: Geometry, layer: int) -> bool:
 def _sweep(folder: Path) -> None:
     """Remove plane files, and unfinished ones, that the manifest in place does not name."""
     try:
-        named = set(_read_manifest(folder / MANIFEST)[3])
+        named = set(_read_manifest(folder / MANIFEST).names)
     except SnapshotError:
         return
     for path in folder.iterdir():
@@ -247,7 +325,7 @@ def _sweep(folder: Path) -> None:
             rmtree(path, ignore_errors=True)
 
 
-def _read_manifest(path: Path) -> tuple[Geometry, int, int, list[str]]:
+def _read_manifest(path: Path) -> _Manifest:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -277,18 +355,28 @@ def _read_manifest(path: Path) -> tuple[Geometry, int, int, list[str]]:
         or len(set(names)) < len(names)
     ):
         raise SnapshotError(f"{path}: planes is no list of {geometry.n_layers} different plane files")
-    return geometry, max_context, next_position, names
+    return _Manifest(geometry, max_context, next_position, names, manifest)
 
 
-def _check_plane(
-    name: str, snapshot: PlaneSnapshot, geometry: Geometry, layer: int, max_context: int, next_position: int
-) -> None:
+def _in_one(snapshot: PlaneSnapshot) -> str:
+    """One SHA-256 of a snapshot's rows and fields."""
+    return hashlib.sha256("\n".join(snapshot.digests().values()).encode()).hexdigest()
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    """SHA-256 of a manifest's fields but its own."""
+    fields = {name: value for name, value in manifest.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def _check_plane(name: str, snapshot: PlaneSnapshot, layer: int, manifest: _Manifest) -> None:
+    geometry = manifest.geometry
     wanted: dict[str, object] = {
         "head_major": _head_major(geometry, layer),
-        "capacity": geometry.capacity(layer, max_context),
+        "capacity": geometry.capacity(layer, manifest.max_context),
         "n_kv_heads": geometry.n_kv_heads,
         "head_dim": geometry.head_dim,
-        "next_position": next_position,
+        "next_position": manifest.next_position,
     }
     found: dict[str, object] = {
         "head_major": snapshot.head_major,

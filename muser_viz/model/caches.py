@@ -1,0 +1,246 @@
+"""The planes of a store as mlx-lm caches: the model's code writes and reads them (§15.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn, get_args
+
+import mlx.core as mx
+
+from muser_viz.checks import whole
+from muser_viz.errors import ContextExhausted, InputError
+from muser_viz.model.gpu_reading import GpuReading
+from muser_viz.model.host_reading import HostReading
+from muser_viz.model.published import published
+from muser_viz.model.reading import Reader, Reading
+from muser_viz.plane import KvPlane
+from muser_viz.ring import Ring
+from muser_viz.store import KvStore, Step
+
+_KINDS = (mx.float32, mx.float16, mx.bfloat16)
+
+
+def _name(kind: Any) -> str:
+    return str(kind).removeprefix("mlx.core.")
+
+
+class PlaneCache:
+    """One layer's plane, with the methods that mlx-lm asks of a cache (§15.10).
+
+    The model calls ``update_and_fetch(keys, values)``; ``offset`` is the next
+    position. A store kernel writes every row, f32 in, f16 in the plane. What is
+    handed back is in the model's own type.
+    """
+
+    def __init__(self, store: KvStore, layer: int, reading: Reading | None = None) -> None:
+        self.store = store
+        self.layer = whole("layer", layer, 0, store.geometry.n_layers - 1)
+        if reading is not None and reading not in get_args(Reading):
+            raise InputError(f"reading {reading!r} was asked for; there are {', '.join(get_args(Reading))}")
+        self._asked = reading
+        self._kind = "float16"
+        self._opened: tuple[object, Reader] | None = None
+        self._reader()
+
+    def _reader(self) -> Reader:
+        """The plane's reader; another where the plane has been given another device since."""
+        plane = self.plane
+        if self._opened is None or self._opened[0] is not plane.device:
+            device = published(plane)
+            reader: Reader
+            if device is None:
+                last = self.layer == self.store.geometry.n_layers - 1
+                reader = HostReading(plane, self._asked or "copy", last)
+            else:
+                reader = GpuReading(plane, device, self._asked or "plane")
+            self._opened = (plane.device, reader)
+        return self._opened[1]
+
+    @property
+    def plane(self) -> KvPlane:
+        """The plane."""
+        return self.store.planes[self.layer]
+
+    @property
+    def reading(self) -> Reading:
+        """What attention is handed: ``"plane"``, or ``"copy"``."""
+        return self._reader().reading
+
+    @property
+    def offset(self) -> int:
+        """The next token position; RoPE turns by it."""
+        return self.plane.next_position
+
+    def update_and_fetch(self, keys: Any, values: Any) -> tuple[Any, Any]:
+        """Store the K and V of the next tokens and return what their queries read.
+
+        ``keys`` and ``values``: MLX arrays, f32, f16 or bf16, ``(1, n_kv_heads, n,
+        head_dim)``. Returned: arrays of that type. One token, or a chunk that fits:
+        the live rows in physical order. A chunk that overwrites rows its queries see:
+        up to ``capacity - 1`` earlier rows and the chunk, staged in temporal order
+        (§15.9). InputError, ContextExhausted: then nothing was changed.
+        """
+        plane = self.plane
+        for name, given in (("keys", keys), ("values", values)):
+            shape = tuple(given.shape)
+            if len(shape) != 4 or shape[0] != 1 or shape[2] < 1 or shape != tuple(keys.shape):
+                raise InputError(f"{name} has shape {shape}; give (1, n_kv_heads, n, head_dim): one session")
+            if shape[1] != plane.n_kv_heads or shape[3] != plane.head_dim:
+                raise InputError(
+                    f"{name} has {shape[1]} heads of {shape[3]} and the plane {plane.n_kv_heads} of "
+                    f"{plane.head_dim}: make the store with the model's own geometry"
+                )
+            if given.dtype not in _KINDS:
+                raise InputError(f"{name} is {given.dtype}; float32, float16 and bfloat16 are stored")
+        step = self._allowed(int(keys.shape[2]))
+        self._kind = _name(keys.dtype)
+        reader, values = self._reader(), values.astype(keys.dtype)
+        if self._staged(int(keys.shape[2])):
+            return reader.store_staged(keys, values, self.layer, step)
+        reader.store(keys, values, self.layer, step)
+        return reader.live(keys.dtype)
+
+    def _staged(self, count: int) -> bool:
+        """Whether a chunk's queries lose rows of the plane as it lies, or would not see them in order."""
+        plane = self.plane
+        return count > 1 and (plane.len + count > plane.capacity or plane.origin_physical > 0)
+
+    def _allowed(self, count: int) -> Step | None:
+        position, store = self.offset, self.store
+        if position + count > store.max_context:
+            raise ContextExhausted(
+                f"position {position + count - 1} is past max_context {store.max_context}; "
+                "nothing was changed: make a store with a larger max_context"
+            )
+        if self.layer == 0 and any(plane.next_position != position for plane in store.planes):
+            at = sorted({plane.next_position for plane in store.planes})
+            raise InputError(
+                f"layers are at positions {at[0]} to {at[-1]}: an earlier call of the model ended half way, "
+                "or some layers alone were trimmed: load the last save, or reset every plane"
+            )
+        step = store.open_step
+        if step is not None and (step.position, step.count) != (position, count):
+            raise InputError(
+                f"{count} tokens from {position} were given; the open step is of {step.count} from "
+                f"{step.position}: open a step for what the model is given"
+            )
+        return step
+
+    def keys_and_values(self) -> tuple[Any, Any]:
+        """The live rows in physical order, in the type last stored."""
+        if self.empty():
+            raise InputError("the plane holds no token: give the model one first")
+        return self._reader().live(getattr(mx, self._kind))
+
+    def make_mask(self, N: int, window_size: int | None = None, return_array: bool = False) -> Any:  # noqa: N803
+        """The mask of ``N`` queries over what ``update_and_fetch`` will return.
+
+        None for one token: each row that is read is seen. ``"causal"``, or a bool
+        array ``(N, rows)`` where rows are staged. InputError for a window that is not
+        the ring's, unless the ring holds the whole context.
+        """
+        plane = self.plane
+        count, offset = whole("N", N, 1), self.offset
+        holds_all = plane.capacity >= self.store.max_context
+        if window_size is not None and window_size != plane.capacity and not holds_all:
+            raise InputError(
+                f"a window of {window_size} was asked for; layer {self.layer} is a ring of {plane.capacity} "
+                "rows: make the store with sliding_window as the model has it"
+            )
+        if window_size is not None and holds_all and offset + count > window_size:
+            raise InputError(
+                f"position {offset + count - 1} is past a window of {window_size}, and layer {self.layer} "
+                f"keeps all {plane.capacity} rows: make the store with sliding_window={window_size}"
+            )
+        if count == 1 and not return_array:
+            return None
+        staged = count > 1 and plane.len + count > plane.capacity
+        if not staged and not return_array:
+            return "causal"
+        before = min(offset, plane.capacity - 1) if staged else min(offset, plane.capacity - count)
+        query = mx.arange(before, before + count)[:, None]
+        row = mx.arange(before + count)[None]
+        seen = query >= row
+        return seen & (query < row + plane.capacity) if staged else seen
+
+    def size(self) -> int:
+        """Live rows."""
+        return self.plane.len
+
+    def empty(self) -> bool:
+        """Whether no row is live."""
+        return self.size() == 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the plane, and of the copy that attention reads, where one is kept."""
+        return self.plane.nbytes + self._reader().copy_nbytes
+
+    @property
+    def state(self) -> list[Any]:
+        """What ``mx.eval`` waits for before the next chunk: the plane's arrays, where MLX holds them."""
+        return self._reader().arrays
+
+    @state.setter
+    def state(self, given: Any) -> NoReturn:  # noqa: ARG002
+        raise InputError(
+            "a state was set; a plane takes rows from its kernels or from a snapshot: KvStore.load(folder)"
+        )
+
+    @property
+    def meta_state(self) -> tuple[str, ...]:
+        """Capacity, len and both origins, as text."""
+        plane = self.plane
+        return tuple(str(n) for n in (plane.capacity, plane.len, plane.origin_logical, plane.origin_physical))
+
+    def is_trimmable(self) -> bool:
+        """Whether the newest tokens can be taken back: until the ring overwrites a row."""
+        return self.plane.origin_logical == 0
+
+    def trim(self, n: int) -> int:
+        """Take back the newest ``n`` tokens, at most all; how many it was.
+
+        InputError once the ring has overwritten a row: the window of an earlier token
+        holds tokens that are gone. Then nothing was changed.
+        """
+        count = min(whole("n", n, 0), self.offset)
+        plane = self.plane
+        if count and not self.is_trimmable():
+            newest = plane.next_position - count - 1
+            raise InputError(
+                f"{count} tokens were to be taken back; the window of token {newest} begins at "
+                f"{max(0, newest - plane.capacity + 1)}, and tokens before {plane.origin_logical} "
+                f"are overwritten in layer {self.layer}: load an earlier save, or prefill again"
+            )
+        if count:
+            rest = Ring(plane.capacity, len=plane.len - count, origin_physical=plane.origin_physical)
+            self._reader().trim(rest)
+        return count
+
+    def to_quantized(self, group_size: int = 64, bits: int = 4) -> NoReturn:
+        """Refused: planes are f16 (§15.8)."""
+        raise InputError(
+            f"{bits} bits in groups of {group_size} were asked for; planes are f16: leave kv_bits out"
+        )
+
+    def __repr__(self) -> str:
+        return f"PlaneCache(layer {self.layer}, {self.plane.ring!r})"
+
+
+def model_caches(store: KvStore, reading: Reading | None = None) -> list[PlaneCache]:
+    """A cache for each plane of ``store``, to be given to the model: ``model(tokens, cache=...)`` (§15.10).
+
+    ``reading``: ``"plane"``, or ``"copy"``; None takes what is fast where the
+    planes are. InputError while a step is open.
+    """
+    if store.open_step is not None:
+        raise InputError("a step of the store is open: make the caches before it, or after")
+    return [PlaneCache(store, layer, reading) for layer in range(store.geometry.n_layers)]
+
+
+def positions(caches: Sequence[Any]) -> int:
+    """The next position of caches that stand at one; InputError where they do not."""
+    at = {int(cache.offset) for cache in caches}
+    if len(at) != 1:
+        raise InputError(f"the caches are at positions {sorted(at)}; give caches of one session")
+    return at.pop()
