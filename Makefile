@@ -4,20 +4,21 @@ MLX ?= cpu
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: lab test bench lessons clean
+.PHONY: lab test bench lessons chromium clean
 
 lab: $(VENV)/.lab-$(MLX)
 	$(BIN)/muser-viz lab notebooks $(ARGS)
 
-test: $(VENV)/.test-$(MLX)
+test: $(VENV)/.test-$(MLX) chromium
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest $(ARGS)
 	$(BIN)/pytest --nbval notebooks -p no:randomly
 
-bench: $(VENV)/.lab-$(MLX)
+bench: $(VENV)/.test-$(MLX) chromium
 	$(BIN)/python tests/bench.py $(ARGS)
 
 # Execute every lesson and store what it printed and drew.
@@ -39,6 +40,13 @@ endif
 $(VENV)/.test-$(MLX): $(VENV)/.lab-$(MLX)
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
 	touch $@
+
+# Debian's Chromium for the browser tests, where there is none and apt-get can bring it; else they say why they skip.
+chromium:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	command -v apt-get >/dev/null || exit 0; \
+	$(SUDO) apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	$(SUDO) apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core >/dev/null
 
 clean:
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from muser_viz.allocation import plane_table as plane_table
     from muser_viz.backends_picture import draw_backends as draw_backends
     from muser_viz.bill import footprint as footprint
-    from muser_viz.bill_picture import Bill as Bill
     from muser_viz.bill_picture import draw_bill as draw_bill
     from muser_viz.bits import differing as differing
     from muser_viz.bits import hexbits as hexbits
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from muser_viz.inputs import seeded as seeded
     from muser_viz.layout_cells import cells as cells
     from muser_viz.layout_picture import draw_layouts as draw_layouts
-    from muser_viz.layout_view import LayoutView as LayoutView
     from muser_viz.ledger import claims as claims
     from muser_viz.lessons import exercise as exercise
     from muser_viz.lessons import predict as predict
@@ -53,12 +51,21 @@ if TYPE_CHECKING:
     from muser_viz.link import Prefill as Prefill
     from muser_viz.link_picture import draw_link as draw_link
     from muser_viz.listing import kernel_source as kernel_source
+    from muser_viz.model.build import local_model as local_model
+    from muser_viz.model.build import small_model as small_model
+    from muser_viz.model.caches import model_caches as model_caches
+    from muser_viz.model.recorded import model_receipts as model_receipts
+    from muser_viz.model.runs import compare_sessions as compare_sessions
+    from muser_viz.model.runs import feed_model as feed_model
+    from muser_viz.model.runs import generate_greedily as generate_greedily
+    from muser_viz.model.runs import peer_caches as peer_caches
+    from muser_viz.model.runs import peer_rows as peer_rows
+    from muser_viz.model.spread_picture import draw_spread as draw_spread
     from muser_viz.paging import PagedPlane as PagedPlane
     from muser_viz.pictures import draw_bits as draw_bits
     from muser_viz.pictures import draw_ring as draw_ring
     from muser_viz.pictures import draw_sweep as draw_sweep
     from muser_viz.plane import KvPlane as KvPlane
-    from muser_viz.player import RingPlayer as RingPlayer
     from muser_viz.readers import attend as attend
     from muser_viz.readers import scores as scores
     from muser_viz.readers import stand_in_logits as stand_in_logits
@@ -78,6 +85,13 @@ if TYPE_CHECKING:
     from muser_viz.thread_picture import draw_threads as draw_threads
     from muser_viz.threads import store_launch as store_launch
     from muser_viz.trace import RingTrace as RingTrace
+    from muser_viz.views.bill_view import Bill as Bill
+    from muser_viz.views.bits_view import BitsView as BitsView
+    from muser_viz.views.layout_view import LayoutView as LayoutView
+    from muser_viz.views.ring_player import RingPlayer as RingPlayer
+    from muser_viz.views.rotation_sweep import RotationSweep as RotationSweep
+    from muser_viz.views.staging_view import Staging as Staging
+    from muser_viz.views.store_view import StoreView as StoreView
     from muser_viz.work_picture import draw_work as draw_work
 
 __version__ = "0.1.0"
@@ -99,17 +113,20 @@ _HOMES = {
     ),
     "backends_picture": ("draw_backends",),
     "bill": ("footprint",),
-    "bill_picture": ("Bill", "draw_bill"),
+    "bill_picture": ("draw_bill",),
     "generation": ("Generation", "StandInModel", "generate", "rows_needed"),
     "geometry": ("MUSE_GLIMMER", "Geometry", "LayerKind"),
     "inputs": ("seeded",),
     "layout_picture": ("draw_layouts",),
-    "layout_view": ("LayoutView",),
     "ledger": ("claims",),
     "lessons": ("exercise", "predict"),
     "pictures": ("draw_bits", "draw_ring", "draw_sweep"),
     "plane": ("KvPlane",),
-    "player": ("RingPlayer",),
+    "views.bill_view": ("Bill",),
+    "views.ring_player": ("RingPlayer",),
+    "views.bits_view": ("BitsView",),
+    "views.rotation_sweep": ("RotationSweep",),
+    "views.staging_view": ("Staging",),
     "readers": ("attend", "scores", "stand_in_logits", "sweep_rotations"),
     "recorded": ("Receipt", "receipts"),
     "ring": ("Reservation", "Ring"),
@@ -121,6 +138,8 @@ _HOMES = {
     "listing": ("kernel_source",),
     "thread_picture": ("draw_threads",),
     "threads": ("store_launch",),
+    "views.layout_view": ("LayoutView",),
+    "views.store_view": ("StoreView",),
     "work_picture": ("draw_work",),
     "dispatches": ("fused_read", "seen"),
     "encodings": ("attend_rows", "encode"),
@@ -128,6 +147,11 @@ _HOMES = {
     "link": ("Link", "Prefill"),
     "link_picture": ("draw_link",),
     "paging": ("PagedPlane",),
+    "model.build": ("local_model", "small_model"),
+    "model.caches": ("model_caches",),
+    "model.recorded": ("model_receipts",),
+    "model.runs": ("compare_sessions", "feed_model", "generate_greedily", "peer_caches", "peer_rows"),
+    "model.spread_picture": ("draw_spread",),
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 

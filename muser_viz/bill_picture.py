@@ -1,26 +1,43 @@
-"""The bill as a picture and as sliders: bytes by layer class, live and allocated, at a precision (§15.7)."""
+"""The bill as a picture: bytes by layer class, live and allocated, at a precision (§15.7)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from muser_viz.bill import HALF_BYTES, footprint
 from muser_viz.checks import whole
 from muser_viz.errors import InputError
-from muser_viz.geometry import MUSE_GLIMMER, Geometry
-from muser_viz.pictured import PicturedView
+from muser_viz.geometry import MIN_CAPACITY, MUSE_GLIMMER, Geometry
 from muser_viz.pictures import FAINT, FRONT, INK, Picture, blank_figure
 
 PRECISIONS = {"f16": (1, 2), "Q8_0": (32, 34), "f32": (1, 4)}
 """Elements of a block, and the bytes that a block takes."""
 
 _SLIDING, _FULL = "#31688e", "#35a06b"
+_BINARY, _DECIMAL = ("B", "KiB", "MiB", "GiB", "TiB", "PiB"), ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def fixed(part: int, whole: int, places: int) -> str:
+    """``part / whole`` to so many places, half away from zero; exact, whatever their size."""
+    digits = f"{(2 * part * 10**places + whole) // (2 * whole):0{places + 1}}"
+    return f"{int(digits[:-places]):,}.{digits[-places:]}"
+
+
+def sized(size: int) -> str:
+    """A byte count in the binary and in the decimal unit: "1.625 GiB = 1.745 GB"; below 1,000: "512 B"."""
+    if size < 1000:
+        return f"{size} B"
+    said = []
+    for base, names in ((1024, _BINARY), (1000, _DECIMAL)):
+        power = max(k for k in range(len(names)) if size >= base**k)
+        value = fixed(size, base**power, 3).rstrip("0").rstrip(".")
+        said.append(f"{value} {names[power]}")
+    return " = ".join(said)
 
 
 @dataclass(frozen=True)
@@ -95,20 +112,63 @@ class Price:
             f"{len(g.full_layers)} full; {g.n_kv_heads} KV heads x {g.head_dim}, {self.precision}"
         )
 
+    def terms(self) -> tuple[tuple[str, str, int], ...]:
+        """Each term as (name, the multiplication, bytes), at this precision; "/" divides."""
+        g = self.geometry
+        block, size = PRECISIONS[self.precision]
+        blocks = f" / {block}" if block > 1 else ""
+        token_layer = 2 * self.row
+        named = [
+            ("one K row, or V row", f"{g.n_kv_heads:,} x {g.head_dim:,}{blocks} x {size}", self.row),
+            ("K and V, a layer and token", f"2 x {self.row:,}", token_layer),
+            ("one token, all layers", f"{g.n_layers:,} x {token_layer:,}", g.n_layers * token_layer),
+        ]
+        held = {
+            "live": (self.live(), (min(self.tokens, g.sliding_window), self.tokens)),
+            "allocated": (
+                self.allocated,
+                (max(MIN_CAPACITY, min(self.context, g.sliding_window)), max(MIN_CAPACITY, self.context)),
+            ),
+        }
+        for kind, (sizes, rows) in held.items():
+            layers = (len(g.sliding_layers), len(g.full_layers))
+            for name, n, m, paid in zip(("sliding", "full"), layers, rows, sizes, strict=True):
+                product = f"{self.slots:,} x {n:,} x {m:,} x {token_layer:,}"
+                named.append((f"{name}, {kind}", product, paid))
+            named.append((f"both, {kind}", f"{sizes[0]:,} + {sizes[1]:,}", sum(sizes)))
+        return tuple(named)
+
+    def shares(self) -> tuple[str, str]:
+        """The full layers' part of the live and of the allocated bytes, in percent."""
+        live, allocated = self.live(), self.allocated
+        return fixed(100 * live[1], sum(live), 2) + "%", fixed(100 * allocated[1], sum(allocated), 2) + "%"
+
+    def sentence(self) -> str:
+        """The headline, what is live and what is allocated, and the full layers' share."""
+        (a, b), (c, d), (live, allocated) = self.live(), self.allocated, self.shares()
+        return (
+            f"{self.headline()}: live {a + b:,} B (sliding {a:,}, full {b:,}), "
+            f"allocated {c + d:,} B (sliding {c:,}, full {d:,}); "
+            f"the full layers hold {live} of the live bytes, {allocated} of the allocated"
+        )
+
     def text(self) -> str:
-        """The headline, live and allocated bytes by class, and how they grow with tokens."""
+        """The headline, live and allocated bytes by class, every term, and how they grow with tokens."""
         live, allocated = self.live(), self.allocated
         lines = [self.headline(), f"{'bytes':8} {'live':>18} {'allocated':>18}"]
         for name, a, b in zip(
             ("sliding", "full", "both"), (*live, sum(live)), (*allocated, sum(allocated)), strict=True
         ):
             lines.append(f"{name:8} {a:18,} {b:18,}")
+        for name, product, paid in self.terms():
+            lines.append(f"{name}: {product} = {paid:,} B" + (f" = {sized(paid)}" if paid >= 1000 else ""))
+        lines.append("the full layers hold {} of the live bytes, {} of the allocated".format(*self.shares()))
         lines += ["live after", f"{'tokens':>9} {'sliding':>16} {'full':>18} {'full layers hold':>17}"]
         for tokens in sorted(
             {n for n in (1, 512, 2_048, 8_192, 32_768) if n < self.context} | {self.context}
         ):
             sliding, full = self.live(tokens)
-            lines.append(f"{tokens:9,} {sliding:16,} {full:18,} {full / (sliding + full):16.2%}")
+            lines.append(f"{tokens:9,} {sliding:16,} {full:18,} {fixed(100 * full, sliding + full, 2):>15}%")
         if self.even is not None:
             lines.append(f"full layers hold half or more from {self.even:,} tokens on")
         return "\n".join(lines)
@@ -219,101 +279,3 @@ def _sizes(axes: Any, price: Price, x: Any, sliding: Any, full: Any) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(_unit))
     axes.grid(color="#eeeeee")
     axes.legend(loc="lower right", fontsize=8.5, framealpha=0.95)
-
-
-class Bill(PicturedView):
-    """The bill with a slider for each of its factors, from the values given on (§15.7).
-
-    Arguments are those of ``draw_bill``. The sliders for tokens move in powers
-    of two; other numbers can be typed. Live tokens past the context count as
-    the context. In a page without widgets it is the picture; as text, the bill.
-    """
-
-    STATUS = '<pre role="status">{}</pre>'
-
-    def __init__(
-        self,
-        geometry: Geometry = MUSE_GLIMMER,
-        context: int = 131_072,
-        slots: int = 1,
-        tokens: int | None = None,
-        precision: str = "f16",
-    ) -> None:
-        given = Price(geometry, context, slots, context if tokens is None else tokens, precision)
-        super().__init__()
-        self._geometry = geometry
-        limit = geometry.context_limit
-        self._context = _tokens("context", given.context, limit)
-        self._tokens = _tokens("live tokens", given.tokens, limit)
-        self._window = _tokens("window", geometry.sliding_window, max(limit, geometry.sliding_window))
-        self._slots = _count("slots", given.slots, 16)
-        self._layers = _count("layers", geometry.n_layers, 104)
-        self._heads = _count("KV heads", geometry.n_kv_heads, 16)
-        self._precision = widgets.ToggleButtons(
-            options=list(PRECISIONS), value=precision, description="precision"
-        )
-        controls = (
-            self._context,
-            self._tokens,
-            self._slots,
-            self._window,
-            self._layers,
-            self._heads,
-            self._precision,
-        )
-        for control in controls:
-            control.observe(self.redraw, names="value")
-        self.assemble(*controls)
-
-    @property
-    def price(self) -> Price:
-        """What the sliders say."""
-        heads = int(self._heads.value)
-        geometry = replace(
-            self._geometry,
-            n_layers=int(self._layers.value),
-            sliding_window=_rounded(self._window),
-            n_kv_heads=heads,
-            n_query_heads=heads * (self._geometry.n_query_heads // self._geometry.n_kv_heads),
-        )
-        context = min(_rounded(self._context), geometry.context_limit)
-        return Price(
-            geometry,
-            context,
-            int(self._slots.value),
-            min(_rounded(self._tokens), context),
-            str(self._precision.value),
-        )
-
-    def picture(self) -> Picture:
-        """The present bill as a picture."""
-        return _drawn(self.price)
-
-
-def _tokens(name: str, value: int, most: int) -> Any:
-    return widgets.FloatLogSlider(
-        value,
-        base=2,
-        min=0,
-        max=max(1.0, math.log2(most)),
-        step=1,
-        description=name,
-        readout_format=",.0f",
-        continuous_update=False,
-        layout=widgets.Layout(width="70%"),
-    )
-
-
-def _count(name: str, value: int, most: int) -> Any:
-    return widgets.IntSlider(
-        value,
-        1,
-        max(most, value),
-        description=name,
-        continuous_update=False,
-        layout=widgets.Layout(width="70%"),
-    )
-
-
-def _rounded(slider: Any) -> int:
-    return max(1, round(float(slider.value)))

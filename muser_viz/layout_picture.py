@@ -27,14 +27,9 @@ def draw_layouts(
     more than 12 elements a row.
     """
     token, head = (Layout(capacity, n_kv_heads, head_dim, head_major) for head_major in (False, True))
-    whole("capacity", capacity, 1, _MOST_ROWS)
-    if token.kv_dim > _MOST_ELEMENTS:
-        raise InputError(
-            f"a row has {token.kv_dim} elements; at most {_MOST_ELEMENTS} can be drawn: "
-            "give fewer heads or dimensions"
-        )
+    refuse_large(token)
     at = {layout: layout.offset(physical, element) for layout in (token, head)}
-    kv_head, dim = divmod(element, head_dim)
+    kv_head = element // head_dim
     lines = 2 + max(capacity + 5, n_kv_heads * capacity)
     figure = blank_figure(8.6, 1.9 + 0.31 * lines)
     parts: Any = figure.subfigures(2, 1, height_ratios=[0.31 * lines, 1.75])
@@ -42,22 +37,44 @@ def draw_layouts(
     left, right = grids.subplots(1, 2, width_ratios=[token.kv_dim + 1.4, head_dim + 3.2])
     for axes, layout in ((left, token), (right, head)):
         _grid(axes, layout, kv_head, at[layout], lines)
-    formulas = _formulas(token, physical, element)
-    for index, (name, steps) in enumerate(formulas.items()):
+    for index, (name, steps) in enumerate(_formulas(token, physical, element).items()):
         y = capacity + 0.9 + 2.3 * index
         left.text(-0.5, y, name, va="center", fontsize=9.5, color=FAINT)
         left.text(-0.5, y + 0.9, steps, va="center", fontsize=9.5, color=INK, family="monospace")
     for axes, layout in zip(strips.subplots(2, 1), (token, head), strict=True):
         _strip(axes, layout, kv_head, at[layout])
-    title = (
+    grids.suptitle(_title(token, physical, element), fontsize=11, color=INK)
+    return Picture(figure, layouts_text(physical, element, capacity, n_kv_heads, head_dim))
+
+
+def layouts_text(
+    physical: int, element: int, capacity: int = 6, n_kv_heads: int = 2, head_dim: int = 4
+) -> str:
+    """What ``draw_layouts`` draws, in words: the formulas, term by term, and the head's spans."""
+    token, head = (Layout(capacity, n_kv_heads, head_dim, head_major) for head_major in (False, True))
+    lines = [f"{capacity} rows of {n_kv_heads} KV heads x {head_dim}; {_title(token, physical, element)}"]
+    formulas = _formulas(token, physical, element)
+    for layout, (name, steps) in zip((token, head), formulas.items(), strict=True):
+        lines.append(f"{name}\n  {steps}\n  {_spans(layout, element // head_dim)}")
+    return "\n".join(lines)
+
+
+def _title(layout: Layout, physical: int, element: int) -> str:
+    kv_head, dim = divmod(element, layout.head_dim)
+    return (
         f"row {physical}, element {element}: KV head {kv_head}, dim {dim} (E); "
         f"all rows of KV head {kv_head} (hatched)"
     )
-    grids.suptitle(title, fontsize=11, color=INK)
-    text = [f"{capacity} rows of {n_kv_heads} KV heads x {head_dim}; {title}"]
-    for layout, (name, steps) in zip((token, head), formulas.items(), strict=True):
-        text.append(f"{name}\n  {steps}\n  {_spans(layout, kv_head)}")
-    return Picture(figure, "\n".join(text))
+
+
+def refuse_large(layout: Layout) -> None:
+    """InputError for a plane that is too large to be read by eye."""
+    whole("capacity", layout.capacity, 1, _MOST_ROWS)
+    if layout.kv_dim > _MOST_ELEMENTS:
+        raise InputError(
+            f"a row has {layout.kv_dim} elements; at most {_MOST_ELEMENTS} can be drawn: "
+            "give fewer heads or dimensions"
+        )
 
 
 def _formulas(layout: Layout, physical: int, element: int) -> dict[str, str]:

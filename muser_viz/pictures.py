@@ -13,14 +13,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from muser_viz.bits import differing, hexbits, ulp_distance, words
+from muser_viz.bits import differing, hexbits, words
 from muser_viz.checks import whole
 from muser_viz.errors import InputError
+from muser_viz.sweeps import MEASURES, Measure, Sweep
 from muser_viz.trace import RingTrace
+from muser_viz.word_pairs import pair_text
 
 INK, FAINT, EMPTY, WRITE, FRONT = "#1b1b1b", "#8a8a8a", "#e9e9e9", "#c1121f", "#e07b00"
 _AGES = colormaps["viridis"]
 _DPI = 110
+_BINS, _TALL = 800, 24
 
 
 class Picture:
@@ -167,30 +170,88 @@ def _rows(
     bare(axes)
 
 
-def draw_bits(a: Any, b: Any, names: tuple[str, str] = ("a", "b"), shown: int = 6) -> Picture:
-    """Where two f16 or f32 arrays differ: the vector as a strip, the first words bit by bit (§15.6).
+def draw_bits(
+    a: Any, b: Any, names: tuple[str, str] = ("a", "b"), shown: int = 6, index: int | None = None
+) -> Picture:
+    """Where two f16 or f32 arrays differ: the vector as a strip, words bit by bit (§15.6).
 
-    InputError where shapes or dtypes are unequal, or the arrays are empty.
+    Up to ``shown`` words: the first ones that differ, or the word ``index`` (of
+    the flat array) and then the differing ones after it. InputError where shapes
+    or dtypes are unequal, the arrays are empty, or ``index`` lies outside them.
     """
     mask = differing(a, b).ravel()
     if mask.size == 0:
         raise InputError("two empty arrays were given; give at least one word each")
     shown = whole("shown", shown, 1, 16)
-    left, right = words(a).ravel(), words(b).ravel()
-    width = 8 * left.itemsize
-    exponent = 5 if width == 16 else 8
-    picked = np.flatnonzero(mask)[:shown]
-    figure = blank_figure(8.6, 1.5 + 0.55 * max(1, len(picked)))
+    first = 0 if index is None else whole("index", index, 0, mask.size - 1)
+    left, right = np.asarray(a).ravel(), np.asarray(b).ravel()
+    found = first + np.flatnonzero(mask[first:])
+    if index is not None and not mask[first]:
+        found = np.concatenate([[first], found])
+    picked = found[:shown]
+    figure = blank_figure(8.6, 1.7 + 0.55 * max(1, len(picked)))
     strip, table = figure.subplots(2, 1, height_ratios=[1, 0.9 + len(picked)])
-    line = mask[None].astype(float)
     strip.imshow(
-        line, aspect="auto", cmap=ListedColormap(["#dddddd", WRITE]), vmin=0, vmax=1, interpolation="nearest"
+        _strip(mask),
+        aspect="auto",
+        cmap=ListedColormap(["#dddddd", WRITE]),
+        vmin=0,
+        vmax=1,
+        interpolation="nearest",
+        extent=(-0.5, mask.size - 0.5, 1, 0),
     )
     strip.set_yticks([])
     strip.tick_params(labelsize=8)
-    strip.set_title(f"{int(mask.sum()):,} of {mask.size:,} words differ (marked)", fontsize=10.5, color=INK)
+    told = _told(mask)
+    strip.set_title(f"{told} (marked)", fontsize=10.5, color=INK, pad=6 if index is None else 18)
+    if index is not None:
+        strip.annotate(
+            f"{first:,}",
+            (first, 1),
+            (first, -0.12),
+            color=INK,
+            fontsize=8.5,
+            ha="center",
+            va="bottom",
+            arrowprops={"arrowstyle": "-", "color": INK, "lw": 1.2},
+            annotation_clip=False,
+        )
+    _bit_table(table, words(left), words(right), names, picked)
+    lines = [told]
+    if index is not None:
+        lines.append(pair_text(names, first, left[first], right[first]))
+        picked = picked[1:]
+    one, two = hexbits(left[picked]), hexbits(right[picked])
+    lines += [f"{names[0]}[{at}] {one[i]}  {names[1]}[{at}] {two[i]}" for i, at in enumerate(picked.tolist())]
+    return Picture(figure, "\n".join(lines))
+
+
+def _strip(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """The words as a line of cells; more than can be seen in bins, lit as high as the share that differs."""
+    if mask.size <= _BINS:
+        return mask[None].astype(np.float64)
+    bounds = np.arange(_BINS) * mask.size // _BINS
+    counts = np.add.reduceat(mask.astype(np.int64), bounds)
+    lit = np.ceil(counts / np.diff(bounds, append=mask.size) * _TALL)
+    height = np.where(counts > 0, np.maximum(lit, _TALL // 6), 0)
+    return (np.arange(_TALL, 0, -1)[:, None] <= height).astype(np.float64)
+
+
+def _told(mask: npt.NDArray[np.bool_]) -> str:
+    return f"{int(mask.sum()):,} of {mask.size:,} words differ"
+
+
+def _bit_table(
+    table: Any,
+    left: npt.NDArray[Any],
+    right: npt.NDArray[Any],
+    names: tuple[str, str],
+    picked: npt.NDArray[np.int64],
+) -> None:
+    width = 8 * left.itemsize
+    exponent = 5 if width == 16 else 8
     bare(table)
-    for line_number, index in enumerate(picked):
+    for line_number, index in enumerate(picked.tolist()):
         for half, word in enumerate((int(left[index]), int(right[index]))):
             y = -(2.4 * line_number + half)
             flipped = int(left[index]) ^ int(right[index])
@@ -219,58 +280,87 @@ def draw_bits(a: Any, b: Any, names: tuple[str, str] = ("a", "b"), shown: int = 
         ((width + exponent) / 2 + 1, "mantissa"),
     ):
         table.text(x, 1.1, name, ha="center", va="center", fontsize=8.5, color=FAINT)
-    return Picture(figure, _bits_text(a, b, names, picked, mask))
 
 
-def _bits_text(a: Any, b: Any, names: tuple[str, str], picked: npt.NDArray[Any], mask: Any) -> str:
-    lines = [f"{int(mask.sum()):,} of {mask.size:,} words differ"]
-    hexa, hexb = hexbits(a).ravel(), hexbits(b).ravel()
-    for index in picked:
-        lines.append(f"{names[0]}[{index}] {hexa[index]}  {names[1]}[{index}] {hexb[index]}")
-    return "\n".join(lines)
-
-
-def draw_sweep(swept: Any, own: int) -> Picture:
+def draw_sweep(
+    swept: Any, own: int, picked: int | None = None, fold: int | None = None, measure: Measure = "words"
+) -> Picture:
     """A sweep of rotations against the ring's own: words that differ, and by how much (§15.6).
 
-    ``swept``: f32, ``(rotations, ...)``; ``own``: the row to compare with.
-    InputError where it is no row, and for another shape or dtype, or what is not finite.
+    ``swept``: f32, ``(rotations, ...)``; ``own``: the row to compare with;
+    ``picked``: a rotation to say more of; ``fold``: a period to fold the
+    rotations by, in lines of so many, coloured by ``measure`` ("words", "size"
+    or "ulp"). InputError where ``own`` or ``picked`` is no row, the fold leaves
+    fewer than two lines, for another measure, shape or dtype, or what is not finite.
     """
-    outputs = np.asarray(swept)
-    if outputs.dtype != np.float32 or outputs.ndim < 2 or len(outputs) < 2 or outputs.size == 0:
-        raise InputError(
-            f"swept is {outputs.dtype} of shape {outputs.shape}; "
-            "give float32 of (rotations, ...) with two rotations or more"
-        )
-    if not np.isfinite(outputs).all():
-        raise InputError("swept holds infinities or NaNs; sizes of differences are drawn of finite numbers")
-    own = whole("own", own, 0, len(outputs) - 1)
-    flat = outputs.reshape(len(outputs), -1)
-    base = np.broadcast_to(flat[own], flat.shape)
-    counts = differing(flat, base).sum(axis=1)
-    largest = np.abs(flat.astype(np.float64) - base).max(axis=1)
-    figure = blank_figure(8.6, 3.9)
-    top, low = figure.subplots(2, 1, sharex=True)
-    top.plot(counts, ".", ms=2, color="#31688e")
+    sweep = Sweep.of(swept, own)
+    own = sweep.own
+    if picked is not None:
+        picked = whole("picked", picked, 0, len(sweep) - 1)
+    sweep.values(measure)
+    if fold is not None:
+        fold = whole("fold", fold, 1, len(sweep) // 2)
+    figure = blank_figure(8.6, 3.9 if fold is None else 6.1)
+    panels = figure.subplots(
+        2 if fold is None else 3, 1, height_ratios=[1, 1] + ([] if fold is None else [1.25])
+    )
+    top, low = panels[:2]
+    low.sharex(top)
+    top.plot(sweep.counts, ".", ms=2, color="#31688e")
     top.set_ylabel("words that differ", fontsize=9)
-    low.plot(largest, ".", ms=2, color="#31688e")
+    low.plot(sweep.sizes, ".", ms=2, color="#31688e")
     low.set_ylabel("largest difference", fontsize=9)
     low.set_xlabel("rotation: the row of the window's front", fontsize=9)
     for axes in (top, low):
-        axes.axvline(own, color=FRONT, lw=1.5)
+        axes.axvline(own, color=FRONT, lw=1.5, ls="--" if picked is not None else "-")
+        if picked is not None:
+            axes.axvline(picked, color=INK, lw=1)
         axes.tick_params(labelsize=8)
         axes.grid(color="#eeeeee")
-    top.text(own, counts.max() / 2, f" own rotation {own:,}", color=FRONT, fontsize=9, va="center")
-    others = np.delete(counts, own)
-    figure.suptitle(
-        f"{flat.shape[1]:,} words read at each of {len(flat):,} rotations", fontsize=11, color=INK
+    middle = sweep.counts.max() / 2
+    top.text(own, middle, f" own rotation {own:,}", color=FRONT, fontsize=9, va="center")
+    if picked is not None and picked != own:
+        top.text(picked, middle / 2, f" picked {picked:,}", color=INK, fontsize=9, va="center")
+    lines = [sweep.summary()]
+    if picked is not None:
+        lines.append(sweep.said(picked))
+    if fold is not None:
+        _folded(figure, panels[2], sweep, fold, measure, picked)
+        lines.append(sweep.folded(measure, fold))
+    figure.suptitle(f"{sweep.width:,} words read at each of {len(sweep):,} rotations", fontsize=11, color=INK)
+    return Picture(figure, "\n".join(lines))
+
+
+def _folded(figure: Any, axes: Any, sweep: Sweep, fold: int, measure: str, picked: int | None) -> None:
+    values = sweep.values(measure)
+    grid = np.full(-(-len(sweep) // fold) * fold, np.nan)
+    grid[: len(sweep)] = values
+    low, high = sweep.spanned(measure)
+    image = axes.imshow(
+        grid.reshape(-1, fold),
+        aspect="auto",
+        cmap="viridis",
+        vmin=low,
+        vmax=high,
+        interpolation="nearest",
     )
-    furthest = int(ulp_distance(flat, base).max())
-    return Picture(
-        figure,
-        f"{len(flat):,} rotations, {flat.shape[1]:,} words each\n"
-        f"own rotation {own:,}: {counts[own]:,} words differ\n"
-        f"others: {others.min():,} to {others.max():,} words differ, "
-        f"at most {largest.max():.1e}, {furthest:,} ULP\n"
-        f"rotations with no word different, the own one among them: {int((counts == 0).sum()):,}",
-    )
+    for row, colour in ((sweep.own, FRONT), (picked, INK)):
+        if row is not None:
+            for edge, thick in (("white", 4.5), (colour, 2.0)):
+                axes.plot(
+                    row % fold,
+                    row // fold,
+                    "s",
+                    ms=9,
+                    mfc="none",
+                    mec=edge,
+                    mew=thick,
+                    clip_on=False,
+                    zorder=3,
+                )
+    axes.set_xlabel(f"rotation modulo {fold}", fontsize=9)
+    axes.set_ylabel(f"rotation over {fold}", fontsize=9)
+    axes.tick_params(labelsize=8)
+    bar = figure.colorbar(image, ax=axes, pad=0.01, extend="both")
+    bar.set_label(MEASURES[measure], fontsize=8.5)
+    bar.ax.tick_params(labelsize=8)

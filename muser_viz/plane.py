@@ -193,6 +193,17 @@ class KvPlane:
         """A copy of the whole V buffer in its own layout (``layout.shape``): f16."""
         return np.asarray(self.device.get(self.value_cache)).reshape(self.layout.shape)
 
+    def row(self, physical: int) -> tuple[F16, F16]:
+        """Copies of one physical row of K and of V, as they lie in the buffers: f16, ``(kv_dim,)`` (§15.2).
+
+        InputError outside ``0 .. capacity - 1``.
+        """
+        physical = whole("physical", physical, 0, self.capacity - 1)
+        index = self.layout.index(slice(physical, physical + 1))
+        parts = self.device.read([(buffer, index) for buffer in (self.key_cache, self.value_cache)])
+        key, value = (np.asarray(part).reshape(self.kv_dim) for part in parts)
+        return key, value
+
     def keys(self) -> F16:
         """The live K rows in logical order, a copy: f16, ``(n_kv_heads, len, head_dim)``."""
         return self._logical(self.key_cache)

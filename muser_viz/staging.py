@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from muser_viz import launches
 from muser_viz.checks import floats, span, whole
-from muser_viz.errors import CacheDiscontinuity, InputError, NotLive
+from muser_viz.errors import CacheDiscontinuity, NotLive
 from muser_viz.plane import F16, KvPlane
 from muser_viz.readers import F32, scores
 from muser_viz.ring import Ring
@@ -126,64 +126,114 @@ def attend_from_front(plane: KvPlane, query: Any) -> F32:
     return np.asarray(device.get(read)).reshape(heads, plane.head_dim)
 
 
-def draw_staging(position: int, count: int, capacity: int = 2048) -> Picture:
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def _tokens(first: int, last: int) -> str:
+    return f"token {first:,}" if first == last else f"tokens {first:,} to {last:,}"
+
+
+def staging_sentence(
+    position: int, count: int, capacity: int = 2048, query: int = 0, staged: bool = False
+) -> str:
+    """What the chunk's ``query``-th query finds of what it sees, stored first or staged (§15.9).
+
+    Errors as ``staged_span``; InputError for a query outside ``0 .. count - 1``.
+    """
+    tokens = staged_span(position, count, capacity)
+    at = position + whole("query", query, 0, count - 1)
+    first = max(0, at - capacity + 1)
+    lost = rows_lost(position, count, capacity)
+    gone = int(lost[query])
+    seen = f"query {at:,} sees {_tokens(first, at)}, {_counted(at - first + 1, 'row', 'rows')}"
+    rows = f"{_counted(len(tokens), 'row', 'rows')}, {_tokens(tokens.start, tokens.stop - 1)}"
+    if staged:
+        return (
+            f"staged ({rows}): {seen}, and finds them all in staged rows "
+            f"{first - tokens.start:,} to {at - tokens.start:,}; nothing is lost"
+        )
+    which = f" ({_tokens(first, first + gone - 1)})" if gone else ""
+    return (
+        f"stored first: {seen}, and {_counted(gone, 'of them is', 'of them are')} lost{which}; "
+        f"{int(lost.sum()):,} over all {count:,} queries; to lose none, stage {rows}"
+    )
+
+
+def draw_staging(
+    position: int, count: int, capacity: int = 2048, query: int = 0, staged: bool = False
+) -> Picture:
     """Window, chunk, ring and staged span over the tokens; below, rows lost by query (§15.9).
 
-    The ring took the tokens from 0 on. Errors as ``staged_span``; InputError
-    for a chunk of one token, which loses nothing.
+    The ring took the tokens from 0 on. ``query``, from 0 on, is the chunk's query
+    whose rows are marked; ``staged`` says whether it reads the staged rows or the
+    ring that took the chunk first. Errors as ``staging_sentence``.
     """
 
     from muser_viz.pictures import EMPTY, FAINT, FRONT, INK, WRITE, Picture, blank_figure
 
-    if whole("count", count, 1) == 1:
-        raise InputError("a chunk of 1 was given; it loses nothing: give two tokens or more")
-    staged = staged_span(position, count, capacity)
+    sentence = staging_sentence(position, count, capacity, query, staged)
+    span_seen = staged_span(position, count, capacity)
     lost = rows_lost(position, count, capacity)
     before, after = Ring(capacity), Ring(capacity)
     before.append_batch(0, position)
-    after.append_batch(0, staged.stop)
-    last = staged.stop - 1
+    after.append_batch(0, span_seen.stop)
+    last, at = span_seen.stop - 1, position + query
     bars = [
         ("ring before", range(before.origin_logical, position), EMPTY),
-        ("chunk", range(position, staged.stop), "#9fc5d8"),
-        ("ring after", range(after.origin_logical, staged.stop), EMPTY),
-        (f"query {position:,} sees", range(staged.start, position + 1), "#f3d7a8"),
-        (f"query {last:,} sees", range(max(0, last - capacity + 1), staged.stop), "#f3d7a8"),
-        ("staged", staged, "#b7d8a8"),
+        ("chunk", range(position, span_seen.stop), "#9fc5d8"),
+        ("ring after", range(after.origin_logical, span_seen.stop), EMPTY),
+        (f"query {at:,} sees", range(max(0, at - capacity + 1), at + 1), "#f3d7a8"),
+        (f"query {last:,} sees", range(max(0, last - capacity + 1), span_seen.stop), "#f3d7a8"),
+        ("staged", span_seen, "#b7d8a8"),
     ]
+    if at == last:
+        del bars[3]
     figure = blank_figure(8.6, 5.2)
     top, low = figure.subplots(2, 1, height_ratios=[1.25, 1])
-    worst, total = int(lost[0]), len(staged)
+    gone, total = 0 if staged else int(lost[query]), len(span_seen)
     lines = []
     for line, (name, tokens, colour) in enumerate(bars):
-        held = f"{tokens.start:,} to {tokens.stop - 1:,}: {len(tokens):,} rows" if tokens else "empty"
-        lines.append(f"{name}: {'tokens ' if tokens else ''}{held}")
+        rows = f": {_counted(len(tokens), 'row', 'rows')}" if tokens else ""
+        which = _tokens(tokens.start, tokens.stop - 1) if tokens else "empty"
+        lines.append(f"{name}: {which}{rows}")
+        held = which.removeprefix("tokens ") + rows
         top.barh(-line, len(tokens), 0.72, left=tokens.start, color=colour, edgecolor=FAINT, linewidth=0.6)
-        if line == 3 and worst:
+        if line == 3 and gone:
             lost_bar = {"color": "none", "edgecolor": WRITE, "hatch": "////", "linewidth": 1}
-            top.barh(-line, worst, 0.72, left=staged.start, **lost_bar)
-            held += f", {worst:,} lost"
-        at, side = (tokens.start + tokens.stop) / 2, "center"
+            top.barh(-line, gone, 0.72, left=tokens.start, **lost_bar)
+            held += f", {gone:,} lost"
+        middle, side = (tokens.start + tokens.stop) / 2, "center"
         if len(tokens) < 0.3 * total:
             outside = 0.01 * total
-            right = tokens.start - staged.start < 0.3 * total
-            at, side = (tokens.stop + outside, "left") if right else (tokens.start - outside, "right")
+            right = tokens.start - span_seen.start < 0.3 * total
+            middle, side = (tokens.stop + outside, "left") if right else (tokens.start - outside, "right")
         box = {"facecolor": "white", "edgecolor": "none", "pad": 1.2, "alpha": 0.8}
-        top.text(at, -line, held, ha=side, va="center", fontsize=8.5, color=INK, bbox=box)
+        top.text(middle, -line, held, ha=side, va="center", fontsize=8.5, color=INK, bbox=box)
     top.axvline(position, color=FRONT, lw=1.2)
     top.set_yticks([-line for line in range(len(bars))], [name for name, _, _ in bars], fontsize=9)
     top.set_xlabel("token", fontsize=9)
-    low.plot(position + np.arange(count), lost, color=WRITE, lw=2, label="stored first, read from the ring")
+    one = "o" if count == 1 else ""
+    low.plot(
+        position + np.arange(count),
+        lost,
+        "-" + one,
+        color=WRITE,
+        lw=2,
+        label="stored first, read from the ring",
+    )
     low.axhline(0, color="#3b7d23", lw=2, ls="--", label="read from the staged rows")
+    low.plot([at], [gone], "D", color=INK, ms=6, label=f"query {at:,}: {gone:,} lost")
+    if not lost.any():
+        low.set_ylim(-0.05, 1)
     low.set_xlabel("query", fontsize=9)
     low.set_ylabel("rows lost", fontsize=9)
     low.legend(fontsize=8.5, frameon=False)
     for axes in (top, low):
         axes.tick_params(labelsize=8.5)
         axes.spines[["top", "right"]].set_visible(False)
-    title = f"A chunk of {count:,} tokens at {position:,}, a ring of {capacity:,} rows"
+    title = f"A chunk of {_counted(count, 'token', 'tokens')} at {position:,}, a ring of {capacity:,} rows"
     figure.suptitle(title, fontsize=11, color=INK)
-    summary = (
-        f"rows lost: {worst:,} to query {position:,}, {int(lost[-1]):,} to query {last:,}, 0 once staged"
-    )
-    return Picture(figure, "\n".join([title, *lines, summary]))
+    ends = f"{int(lost[0]):,} to query {position:,}, {int(lost[-1]):,} to query {last:,}"
+    summary = f"rows lost: {ends}, 0 once staged"
+    return Picture(figure, "\n".join([title, *lines, summary, sentence]))

@@ -88,6 +88,23 @@ class RingTrace:
         count = whole("count", count, 0)
         return cls.run(start, start.next_position + np.arange(count))
 
+    def packed(self) -> npt.NDArray[np.uint32]:
+        """The steps for a view: uint32, ``(runs, 4)``: position, count, repeat, flags.
+
+        ``repeat`` appends that follow on are one run; flag 1 is accepted, flag 2 a
+        chunk. So a step takes 16 bytes at most.
+        """
+        steps = self.steps
+        plain = (steps["accepted"] == 1) & (steps["chunk"] == 0)
+        follows = np.zeros(len(steps), bool)
+        follows[1:] = plain[1:] & plain[:-1] & (np.diff(steps["position"].astype(np.int64)) == 1)
+        first = np.flatnonzero(~follows)
+        runs = np.zeros((len(first), 4), np.uint32)
+        runs[:, 0], runs[:, 1] = steps["position"][first], steps["count"][first]
+        runs[:, 2] = np.diff(np.append(first, len(steps)))
+        runs[:, 3] = steps["accepted"][first] + 2 * steps["chunk"][first]
+        return runs
+
     @property
     def capacity(self) -> int:
         """Rows of the ring."""

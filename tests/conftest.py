@@ -13,6 +13,7 @@ from hypothesis import settings
 
 import muser_viz as mv
 from muser_viz import devices
+from muser_viz.export import export_lessons
 
 CASES = Path(__file__).parent / "cases"
 
@@ -45,3 +46,32 @@ def backend(request: pytest.FixtureRequest) -> str:
         required = status.name == "metal" and request.config.getoption("--require-metal")
         (pytest.fail if required else pytest.skip)(f"{status.name}: {status.detail}")
     return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real JupyterLab, over a folder of its own: a ``lab.Lab``."""
+    import lab as jupyter  # Playwright is not on the machines that only run kernels
+
+    if jupyter.chromium() is None:
+        pytest.skip("no Chromium here; on Debian: apt-get install chromium")
+    running = jupyter.Lab(tmp_path_factory.mktemp("lab"))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def pages(lab: Any) -> Iterator[Any]:
+    """Notebooks of that JupyterLab in a real Chromium: a ``lab.Pages``."""
+    import lab as jupyter
+
+    with jupyter.browser() as running:
+        yield jupyter.Pages(lab, running)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All lessons, exported."""
+    folder = tmp_path_factory.mktemp("export") / "site"
+    export_lessons(folder)
+    return folder

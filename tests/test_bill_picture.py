@@ -1,54 +1,20 @@
 from __future__ import annotations
 
-import base64
-import functools
-import html
 from typing import Any
 
-import ipywidgets as widgets
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import muser_viz as mv
-from muser_viz import bill_picture as module
-from muser_viz.bill_picture import Price
+from muser_viz.bill_picture import Price, fixed, sized
 
 PNG = b"\x89PNG\r\n\x1a\n"
 LIMIT = 131_072
-VIEW = "application/vnd.jupyter.widget-view+json"
-drawn_once = functools.cache(module._drawn)
-
-
-@pytest.fixture
-def _drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of the time: each bill is drawn once."""
-    monkeypatch.setattr(module, "_drawn", drawn_once)
 
 
 def price(tokens: int = LIMIT, context: int = LIMIT, slots: int = 1, precision: str = "f16") -> Price:
     return Price(mv.MUSE_GLIMMER, context, slots, tokens, precision)
-
-
-def controls(bill: mv.Bill) -> dict[str, Any]:
-    kinds = (widgets.FloatLogSlider, widgets.IntSlider, widgets.ToggleButtons)
-    return {child.description: child for child in bill.children if isinstance(child, kinds)}
-
-
-def image(bill: mv.Bill) -> bytes:
-    (found,) = (child for child in bill.children if isinstance(child, widgets.Image))
-    return bytes(found.value)
-
-
-def said(bill: mv.Bill) -> str:
-    (found,) = (child for child in bill.children if isinstance(child, widgets.HTML))
-    return html.unescape(found.value)
-
-
-def check_shows(bill: mv.Bill, wanted: Price) -> None:
-    assert bill.price == wanted
-    assert image(bill) == drawn_once(wanted).png
-    assert said(bill) == f'<pre role="status">{wanted.text()}</pre>'
 
 
 @given(tokens=st.integers(1, LIMIT), room=st.integers(0, LIMIT), slots=st.integers(1, 9))
@@ -102,6 +68,9 @@ def test_the_text_says_the_bill() -> None:
         "95.52%",
         "25.00%",
         "from 6,144 tokens on",
+        "full, allocated: 1 x 13 x 131,072 x 1,024 = 1,744,830,464 B = 1.625 GiB = 1.745 GB",
+        "both, allocated: 81,788,928 + 1,744,830,464 = 1,826,619,392 B = 1.701 GiB = 1.827 GB",
+        "the full layers hold 32.81% of the live bytes, 95.52% of the allocated",
     ):
         assert words in picture.text
     assert picture.text == price(3_000).text()
@@ -146,58 +115,54 @@ def test_any_bill_can_be_drawn(asked: dict[str, Any]) -> None:
 def test_what_is_no_bill(asked: dict[str, Any], refusal: str) -> None:
     with pytest.raises(mv.InputError, match=refusal):
         mv.draw_bill(**asked)
-    with pytest.raises(mv.InputError, match=refusal):
-        mv.Bill(**asked)
 
 
-@pytest.mark.usefixtures("_drawn_once")
-class TestBill:
-    def test_it_starts_as_asked(self) -> None:
-        check_shows(mv.Bill(), price())
-        check_shows(mv.Bill(context=130_814, tokens=3_001, slots=3), price(3_001, 130_814, 3))
-        check_shows(mv.Bill(slots=40), price(slots=40))
+@pytest.mark.parametrize("precision", ["f16", "Q8_0", "f32"])
+@pytest.mark.parametrize("tokens", [1, 40, 3_000, LIMIT])
+def test_each_term_is_its_multiplication(precision: str, tokens: int) -> None:
+    paid = price(tokens, slots=3, precision=precision)
+    for name, product, size in paid.terms():
+        python = product.replace(",", "").replace(" x ", " * ").replace(" / ", " // ")
+        assert eval(python) == size, name
+    sizes = {name: size for name, _, size in paid.terms()}
+    assert (sizes["sliding, live"], sizes["full, live"]) == paid.live()
+    assert (sizes["sliding, allocated"], sizes["full, allocated"]) == paid.allocated
+    assert sizes["one K row, or V row"] == paid.row
 
-    @pytest.mark.parametrize(
-        ("name", "value", "live"),
-        [
-            ("context", 32_768.0, 81_788_928 + 32_768 * 13_312),
-            ("live tokens", 2_049.0, 81_788_928 + 2_049 * 13_312),
-            ("slots", 4, 7_306_477_568),
-            ("window", 65_536.0, 39 * 65_536 * 1_024 + LIMIT * 13_312),
-            ("layers", 4, (3 * 2_048 + LIMIT) * 1_024),
-            ("KV heads", 5, 1_826_619_392 // 2 * 5),
-            ("precision", "Q8_0", 970_391_552),
-        ],
+
+def test_f16_terms_are_those_of_the_footprint() -> None:
+    wanted = {name: size for name, _, size in mv.footprint(context=9_000, slots=2).terms()}
+    found = {name: size for name, _, size in price(9_000, 9_000, 2).terms()}
+    assert {name: found[name] for name in wanted} == wanted
+
+
+def test_the_sentence() -> None:
+    assert price(slots=4).sentence() == (
+        "4 slots of max_context 131,072, tokens 131,072; 39 sliding layers of window 2,048 and 13 full; "
+        "2 KV heads x 128, f16: live 7,306,477,568 B (sliding 327,155,712, full 6,979,321,856), "
+        "allocated 7,306,477,568 B (sliding 327,155,712, full 6,979,321,856); "
+        "the full layers hold 95.52% of the live bytes, 95.52% of the allocated"
     )
-    def test_every_factor_has_a_control(self, name: str, value: Any, live: int) -> None:
-        bill = mv.Bill()
-        assert len(controls(bill)) == 7
-        controls(bill)[name].value = value
-        assert sum(bill.price.live()) == live
-        check_shows(bill, bill.price)
 
-    def test_live_tokens_end_at_the_context(self) -> None:
-        bill = mv.Bill()
-        controls(bill)["context"].value = 1_000.0
-        check_shows(bill, price(1_000, 1_000))
 
-    @pytest.mark.parametrize("tokens", [1, 2_047, 130_814, LIMIT - 1, LIMIT])
-    def test_sliders_of_tokens_are_exact(self, tokens: int) -> None:
-        assert mv.Bill(tokens=tokens).price.tokens == tokens
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1_000, "1,000 B = 1 kB"),
+        (53_248, "52 KiB = 53.248 kB"),
+        (1_744_830_464, "1.625 GiB = 1.745 GB"),
+        (1_826_619_392, "1.701 GiB = 1.827 GB"),
+        (2**73, "8,388,608 PiB = 9,444,732.966 PB"),
+    ],
+)
+def test_gib_and_gb_are_two_units(size: int, said: str) -> None:
+    assert sized(size) == said
 
-    def test_three_forms(self) -> None:
-        data, about = mv.Bill(tokens=5)._repr_mimebundle_()
-        assert VIEW in data
-        assert data["text/plain"] == price(5).text()
-        assert base64.b64decode(data["image/png"]) == drawn_once(price(5)).png
-        assert about == {"image/png": {"alt": price(5).text()}}
 
-    def test_an_error_is_shown(self) -> None:
-        bill = mv.Bill(mv.Geometry(head_dim=8, n_kv_heads=4))
-        controls(bill)["precision"].value = "Q8_0"
-        assert 'role="status"' in said(bill)
-        controls(bill)["KV heads"].value = 3
-        assert 'role="alert"' in said(bill)
-        assert "24 elements" in said(bill)
-        controls(bill)["precision"].value = "f16"
-        assert 'role="status"' in said(bill)
+@pytest.mark.parametrize(
+    ("part", "whole", "said"), [(1, 8, "0.13"), (1, 3, "0.33"), (2, 3, "0.67"), (12_345, 10, "1,234.50")]
+)
+def test_fixed_is_exact(part: int, whole: int, said: str) -> None:
+    assert fixed(part, whole, 2) == said

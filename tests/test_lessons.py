@@ -47,7 +47,7 @@ def lesson(request: pytest.FixtureRequest) -> Path:
 
 def test_there_are_lessons() -> None:
     assert len(LESSONS) >= 2
-    assert all(re.fullmatch(r"\d\d-[a-z-]+", path.stem) for path in LESSONS)
+    assert all(re.fullmatch(r"\d\d-[a-z-]+|talk", path.stem) for path in LESSONS)
 
 
 def test_it_is_executed_and_stripped(lesson: Path) -> None:

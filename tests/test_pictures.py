@@ -19,6 +19,8 @@ import muser_viz as mv
 from muser_viz import pictures
 from muser_viz.pictures import Picture
 from muser_viz.ring import Ring
+from muser_viz.sweeps import Sweep
+from muser_viz.word_pairs import pair_text
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -26,7 +28,7 @@ WITHOUT_PYPLOT = """
 import sys
 import numpy as np
 import muser_viz as mv
-from muser_viz import pictures, player
+from muser_viz import pictures
 assert "matplotlib.pyplot" not in sys.modules
 trace = mv.RingTrace.appends(8, 3)
 mv.draw_ring(trace, 1)
@@ -204,6 +206,45 @@ def test_no_more_words_than_asked_for() -> None:
     assert len(picture.text.splitlines()) == 1 + 2
 
 
+def test_a_word_asked_for_comes_first_then_the_differing_ones_after_it(drawn: Drawn) -> None:
+    a, b = np.ones(2000, np.float32), np.ones(2000, np.float32)
+    b[[3, 700, 1500, 1999]] = 2
+    picture = mv.draw_bits(a, b, ("ring", "packed"), shown=2, index=700)
+    check_picture(picture)
+    assert picture.text.splitlines() == [
+        "4 of 2,000 words differ",
+        pair_text(("ring", "packed"), 700, a[700], b[700]),
+        "ring[1500] 0x3f800000  packed[1500] 0x40000000",
+    ]
+    words = drawn.words().splitlines()
+    assert {"700", "ring[700]", "packed[1,500]"} <= set(words)
+    assert not {"ring[3]", "ring[1,999]"} & set(words)
+    equal = mv.draw_bits(a, b, index=1998).text.splitlines()
+    assert equal[1:] == [
+        "word 1,998: 0x3f800000 = 1, the same bits in a and b",
+        "a[1999] 0x3f800000  b[1999] 0x40000000",
+    ]
+
+
+@pytest.mark.parametrize("index", [-1, 5, 1.0, True])
+def test_a_word_that_is_not_there(index: Any) -> None:
+    with pytest.raises(mv.InputError, match=r"^index is .*from 0 to 4$"):
+        mv.draw_bits(np.zeros(5, np.float32), np.ones(5, np.float32), index=index)
+
+
+@pytest.mark.parametrize("size", [1, 799, 800, 801, 5000, 200_001])
+def test_no_differing_word_is_lost_from_the_strip(size: int) -> None:
+    for at in {0, size // 2, size - 1}:
+        mask = np.zeros(size, np.bool_)
+        mask[at] = True
+        lit = np.flatnonzero(pictures._strip(mask).any(axis=0))
+        bins = min(size, 800)
+        assert len(lit) == 1
+        assert lit[0] * size // bins <= at < (lit[0] + 1) * size // bins
+    assert pictures._strip(np.ones(size, np.bool_)).all()
+    assert not pictures._strip(np.zeros(size, np.bool_)).any()
+
+
 def test_bits_of_single_numbers_and_of_nans() -> None:
     assert mv.draw_bits(np.float32(0.0), np.float32(-0.0)).text == (
         "1 of 1 words differ\na[0] 0x00000000  b[0] 0x80000000"
@@ -245,6 +286,31 @@ def test_a_sweep_counts_words_and_steps(drawn: Drawn) -> None:
     words = drawn.words()
     assert "6 words read at each of 5 rotations" in words
     assert "own rotation 2" in words
+
+
+def test_a_picked_rotation_and_a_fold_are_told_and_shown(drawn: Drawn) -> None:
+    swept = mv.seeded(3, 70, 6)
+    sweep = Sweep.of(swept, 2)
+    picture = mv.draw_sweep(swept, 2, picked=9, fold=8, measure="size")
+    check_picture(picture)
+    assert picture.text == "\n".join([sweep.summary(), sweep.said(9), sweep.folded("size", 8)])
+    words = drawn.words().splitlines()
+    assert {" picked 9", " own rotation 2", "rotation modulo 8", "largest difference"} <= set(words)
+    assert mv.draw_sweep(swept, 2, picked=2).text.endswith("\npicked rotation 2: the own one")
+    check_picture(mv.draw_sweep(np.ones((20, 3), np.float32), 0, 3, 8))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"picked": 5}, r"^picked is 5.*from 0 to 4$"),
+        ({"fold": 3}, r"^fold is 3.*from 1 to 2$"),
+        ({"measure": "bits"}, "give one of words, size, ulp"),
+    ],
+)
+def test_what_a_sweep_cannot_show(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(mv.InputError, match=said):
+        mv.draw_sweep(mv.seeded(3, 5, 6), 0, **given)
 
 
 def test_the_own_rotation_is_none_of_the_others() -> None:

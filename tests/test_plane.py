@@ -246,3 +246,17 @@ def test_a_copy_is_a_plane_of_its_own() -> None:
 def test_a_layout_is_true_or_false(head_major: Any) -> None:
     with pytest.raises(mv.InputError, match="head_major"):
         mv.KvPlane(4, HEADS, DIM, head_major)
+
+
+@pytest.mark.parametrize("head_major", [False, True])
+def test_row_is_a_physical_row_as_it_lies(backend: str, head_major: bool) -> None:
+    plane = mv.KvPlane(5, 2, 4, head_major, backend)
+    keys, values = mv.seeded(1, 7, 8), mv.seeded(2, 7, 8)
+    plane.append_batch(0, keys, values)
+    for token in range(2, 7):
+        key, value = plane.row(plane.physical(token))
+        assert key.dtype == value.dtype == np.float16
+        assert key.tobytes() == keys[token].astype(np.float16).tobytes()
+        assert value.tobytes() == values[token].astype(np.float16).tobytes()
+    with pytest.raises(mv.InputError, match="physical is 5; give a whole number from 0 to 4"):
+        plane.row(5)

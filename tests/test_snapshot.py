@@ -134,6 +134,12 @@ def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, str]], Non
         ("value", lambda t, _: t.pop("value")),
         ("values", lambda t, _: t.update(value=t["value"][:, 1:].copy())),
         ("keys", lambda t, _: t.update(key=t["key"].astype(np.int16))),
+        ("sha256_key", lambda _, m: m.pop("sha256_key")),
+        ("key is not what was saved", lambda t, _: t.update(key=-t["key"])),
+        ("value is not what was saved", lambda t, _: t.update(value=t["value"][:, ::-1].copy())),
+        ("value is not what was saved", lambda _, m: m.update(sha256_value="0" * 64)),
+        ("fields are not what was saved", lambda _, m: m.update(origin_logical="14")),
+        ("fields are not what was saved", lambda _, m: m.update(layout="head-major")),
     ],
 )
 def test_a_file_that_was_changed_names_file_and_field(
@@ -189,3 +195,13 @@ def test_a_file_with_f32_rows_is_taken_where_they_are_exactly_f16(tmp_path: Path
     rewritten(path, lambda t, _: t.update(key=t["key"] + np.float32(2.0**-20)))
     with pytest.raises(mv.SnapshotError, match=r"plane.safetensors: keys\[0, 0, 0\]"):
         mv.PlaneSnapshot.load(path)
+
+
+def test_any_byte_of_a_file_that_is_changed_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "plane.safetensors"
+    filled().snapshot().save(path)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with pytest.raises(mv.SnapshotError, match=r"plane.safetensors"):
+            mv.PlaneSnapshot.load(path)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 import muser_viz as mv
 from muser_viz.pictures import Picture
+from muser_viz.staging import staging_sentence
 
 GATE = (1, 31, 32, 33, 2047, 2048, 2049)
 
@@ -134,8 +137,38 @@ def test_the_picture() -> None:
         "query 2,559 sees: tokens 512 to 2,559: 2,048 rows",
         "staged: tokens 1 to 2,559: 2,559 rows",
         "rows lost: 511 to query 2,048, 0 to query 2,559, 0 once staged",
+        "stored first: query 2,048 sees tokens 1 to 2,048, 2,048 rows, and 511 of them are lost "
+        "(tokens 1 to 511); 130,816 over all 512 queries; "
+        "to lose none, stage 2,559 rows, tokens 1 to 2,559",
     ]
     assert "ring before: empty" in mv.draw_staging(0, 5, 8).text
     assert "rows lost: 8 to query 8, 0 to query 18" in mv.draw_staging(8, 11, 8).text
-    with pytest.raises(mv.InputError, match="two tokens or more"):
-        mv.draw_staging(2048, 1)
+    assert "query 2,048 sees: tokens 1 to 2,048" in mv.draw_staging(2048, 1).text
+    assert mv.draw_staging(6, 4, 8, 2, True).text.splitlines()[-1] == staging_sentence(6, 4, 8, 2, True)
+
+
+@given(st.integers(0, 40), st.integers(1, 30), st.integers(1, 12), st.data())
+def test_the_sentence_says_what_is_lost_and_what_is_staged(
+    position: int, count: int, capacity: int, data: st.DataObject
+) -> None:
+    query = data.draw(st.integers(0, count - 1))
+    at, lost = position + query, mv.rows_lost(position, count, capacity)
+    first = max(0, at - capacity + 1)
+    said = staging_sentence(position, count, capacity, query)
+    seen = f"tokens {first} to {at}, {at - first + 1} rows" if first < at else f"token {at}, 1 row"
+    assert f"query {at} sees {seen}, and {lost[query]} of them" in said
+    assert f"{lost.sum()} over all {count} queries" in said
+    staged = mv.staged_span(position, count, capacity)
+    said = staging_sentence(position, count, capacity, query, True)
+    rows = (
+        f"{len(staged)} rows, tokens {staged[0]} to {staged[-1]}" if len(staged) > 1 else f"1 row, token {at}"
+    )
+    assert said.startswith(f"staged ({rows})")
+    assert f"staged rows {staged.index(first)} to {staged.index(at)}; nothing is lost" in said
+
+
+@pytest.mark.parametrize("query", [-1, 4, 0.5])
+def test_no_query_of_the_chunk(query: Any) -> None:
+    for asked in (staging_sentence, mv.draw_staging):
+        with pytest.raises(mv.InputError, match="query is"):
+            asked(6, 4, 8, query)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gc
 import json
+import subprocess
+import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -350,3 +352,106 @@ def test_a_step_takes_a_row_or_a_chunk_of_one(wrap: Any) -> None:
         for layer in range(8):
             step.write(layer, wrap(key[layer, 0]), wrap(value[layer, 0]))
     assert store.next_position == 51
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("digests is missing", lambda m: m.pop("digests")),
+        ("sha256 is missing", lambda m: m.pop("sha256")),
+        ("digests is no list of 8", lambda m: m.update(digests=m["digests"][1:])),
+        ("digests is no list of 8", lambda m: m.update(digests=3)),
+        (r"plane-00.*lists under digests", lambda m: m["digests"].reverse()),
+        ("sha256 is not that of the manifest", lambda m: m["geometry"].update(context_limit=500)),
+        ("sha256 is not that of the manifest", lambda m: m.update(note="added")),
+    ],
+)
+def test_a_manifest_that_was_tampered_with(tmp_path: Path, field: str, change: Any) -> None:
+    filled().save(tmp_path)
+    path = tmp_path / "store.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(mv.SnapshotError, match=field):
+        mv.KvStore.load(tmp_path)
+
+
+def test_a_sound_plane_of_another_session_is_refused(tmp_path: Path) -> None:
+    filled().save(tmp_path / "own")
+    other = mv.KvStore(SMALL, 100)
+    other.append_batch(0, *(2 * each for each in rows(0, 50)))
+    other.save(tmp_path / "other")
+    for target, source in zip(
+        *(sorted((tmp_path / n).glob("plane-*")) for n in ("own", "other")), strict=True
+    ):
+        if "plane-03" in target.name:
+            target.write_bytes(source.read_bytes())
+    with pytest.raises(mv.SnapshotError, match=r"plane-03-.*lists under digests"):
+        mv.KvStore.load(tmp_path / "own")
+
+
+KILLED = """
+import os, signal, sys
+import muser_viz as mv
+from muser_viz import snapshot
+store = mv.KvStore.load("session")
+row = mv.seeded(9, store.geometry.n_layers, store.geometry.kv_dim)
+store.append(store.next_position, row, row)
+left = int(sys.argv[1])
+def counted(act):
+    def dies(*arguments):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return act(*arguments)
+    return dies
+snapshot.os.replace = counted(os.replace)
+snapshot.os.fsync = counted(os.fsync)
+snapshot.save_file = counted(snapshot.save_file)
+store.save("session")
+print("saved")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+@pytest.mark.parametrize("after", [0, 1, 2, 11, 24, 25, 26])
+def test_a_save_that_is_killed_leaves_the_earlier_one_whole(tmp_path: Path, after: int) -> None:
+    store = filled()
+    store.save(tmp_path / "session")
+    before = everything(store)
+    command = [sys.executable, "-c", KILLED, str(after)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    back = mv.KvStore.load(tmp_path / "session")
+    if after < 26:  # 8 planes: write, flush, rename each; then the manifest's flush and rename
+        assert ran.returncode == -9, ran.stderr
+        assert everything(back) == before
+    else:
+        assert ran.stdout == "saved\n", ran.stderr
+        assert back.next_position == store.next_position + 1
+    back.save(tmp_path / "session")
+    assert len(list((tmp_path / "session").iterdir())) == SMALL.n_layers + 1
+
+
+def test_turned_has_the_same_rows_elsewhere() -> None:
+    store = filled()
+    assert everything(store.turned()) == everything(store)
+    other = store.turned(5)
+    for layer, (own, turned) in enumerate(zip(store.planes, other.planes, strict=True)):
+        assert np.array_equal(own.keys(), turned.keys())
+        assert turned.origin_physical == (5 if layer in SMALL.sliding_layers else 0)
+    assert other.next_position == store.next_position
+    with pytest.raises(mv.MuserVizError, match="rotation"):
+        store.turned(4096)
+
+
+def test_a_claimed_layer_counts_as_written() -> None:
+    store = filled()
+    assert store.open_step is None
+    with pytest.raises(mv.InputError, match="written twice"), store.step(50) as step:
+        assert store.open_step is step
+        step.claim(0)
+        step.claim(0)
+    assert step.undone
+    with pytest.raises(mv.InputError, match="had ended"):
+        step.claim(1)

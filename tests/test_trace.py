@@ -268,3 +268,28 @@ def test_sentences_group_thousands() -> None:
 def test_a_capacity_may_be_a_numpy_integer() -> None:
     assert RingTrace.run(np.int64(8), [0]).capacity == 8  # type: ignore[arg-type]
     assert len(RingTrace.appends(np.int64(8), 3)) == 3  # type: ignore[arg-type]
+
+
+def unpacked(runs: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """The steps of packed runs: position, count, accepted, chunk."""
+    return [(p + k, c, f & 1, f >> 1) for p, c, repeat, f in runs.tolist() for k in range(repeat)]
+
+
+@pytest.mark.parametrize(
+    ("positions", "counts", "runs"),
+    [
+        ([], [], 0),
+        (range(5), [None] * 5, 1),
+        ([0, 1, 9, 2, 3], [None] * 5, 3),
+        ([0, 1, 2], [1, 1, 1], 3),
+        ([0, 5, 12, 13], [5, 7, None, None], 3),
+    ],
+)
+def test_packed_holds_every_step_in_16_bytes_or_less(positions: Any, counts: Any, runs: int) -> None:
+    trace = RingTrace.run(4, list(positions), list(counts))
+    packed = trace.packed()
+    steps = trace.steps
+    names = ("position", "count", "accepted", "chunk")
+    assert unpacked(packed) == list(zip(*(steps[name].tolist() for name in names), strict=True))
+    assert packed.shape == (runs, 4)
+    assert packed.nbytes <= 16 * len(trace)

@@ -6,8 +6,10 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from muser_viz.asked import Exercise, Prediction, Question, Task
+from muser_viz.asked import Question, Task
 from muser_viz.errors import InputError
+from muser_viz.views.exercise import Exercise
+from muser_viz.views.prediction import Prediction
 
 
 @cache

@@ -1,0 +1,473 @@
+"""The model on our planes and on mlx-lm's caches, as a dated receipt: run on a GPU, keep what it writes.
+
+    python tests/model_receipt.py FOLDER              52 layers, the model's own widths, bf16, seeded weights
+    python tests/model_receipt.py FOLDER --small      reduced widths, on any machine
+    python tests/model_receipt.py FOLDER --parts control,ops
+    python tests/model_receipt.py FOLDER --model PATH     weights from a local folder
+
+writes ``DATE-DEVICE.json`` (device, versions, command, figures) and ``.log`` into
+FOLDER, anew after every part, so that a run cut short leaves what it had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import gc
+import json
+import platform
+import re
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+import muser_viz as mv
+from muser_viz.model.build import full_model, geometry_of, local_model, small_model
+from muser_viz.model.caches import model_caches
+from muser_viz.model.library import library, mlx_lm_version
+from muser_viz.model.runs import peer_caches
+
+PARTS = ("memory", "decode", "compare", "control", "ops", "layers", "roll", "full_precision")
+
+
+@dataclass
+class Run:
+    """The model, its sizes, and what was found so far."""
+
+    model: Any
+    geometry: mv.Geometry
+    small: bool
+    until: float
+    results: dict[str, Any] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    keep: Callable[[], None] = lambda: None
+
+    @property
+    def window(self) -> int:
+        return self.geometry.sliding_window
+
+    @property
+    def chunk(self) -> int:
+        return self.window // 4
+
+    @property
+    def roll(self) -> int:
+        return 777 if self.window == 2048 else 7
+
+    def say(self, text: str) -> None:
+        """One line into the log, and to who waits."""
+        self.lines.append(text)
+        print(text, flush=True)
+
+    def found(self, name: str, value: Any) -> None:
+        """One figure."""
+        self.results[name] = value
+        self.say(f"{name}: {value}")
+        self.keep()
+
+    def store(self, context: int | None = None) -> mv.KvStore:
+        return mv.KvStore(self.geometry, context or (8 if self.small else 2) * self.window)
+
+    def tokens(self, first: int, count: int) -> Any:
+        vocab = int(self.model.args.vocab_size)
+        return mx.array(((37 * np.arange(first, first + count) + 11) % vocab).astype(np.int32))[None]
+
+    def prefill(self, caches: Any, length: int) -> Any:
+        """Give the model the first ``length`` tokens in chunks; the last token's logits, f32."""
+        for first in range(0, length, self.chunk):
+            said = self.model(self.tokens(first, min(self.chunk, length - first)), cache=caches)
+            last = said[0, -1].astype(mx.float32)
+            mx.eval(last, [cache.state for cache in caches])
+        return np.array(last)
+
+    def step(self, caches: Any, token: int = 5) -> Any:
+        """The logits of one more token, f32."""
+        said = self.model(mx.array([[token]]), cache=caches)[0, -1].astype(mx.float32)
+        mx.eval(said)
+        return np.array(said)
+
+
+def apart(a: Any, b: Any) -> str:
+    """How two vectors of logits differ."""
+    words = int(mv.differing(a, b).sum())
+    moved = "moved" if a.argmax() != b.argmax() else "stays"
+    return f"{words:,} of {a.size:,} differ, at most {np.abs(a - b).max():.3g}, argmax {moved}"
+
+
+def free() -> None:
+    gc.collect()
+    mx.clear_cache()
+
+
+def memory(run: Run) -> None:
+    """The planes' bytes on the device against the bill, at three contexts."""
+    contexts = (64, 256, 1024) if run.small else (2048, 32_768, 131_072)
+    for context in contexts:
+        free()
+        before = mx.get_active_memory()
+        store = run.store(context)
+        caches = model_caches(store)
+        free()
+        device = mx.get_active_memory() - before
+        bill = mv.footprint(run.geometry, context)
+        held = sum(cache.nbytes for cache in caches)
+        run.found(
+            f"memory at {context:,}",
+            f"bill {bill.allocated:,} B, planes {store.nbytes:,} B, with copies {held:,} B, "
+            f"MLX holds {device:,} B more than before",
+        )
+        del store, caches
+
+
+def pipelined(run: Run, caches: Any, count: int) -> float:
+    """Tokens a second, the next step queued before the last is read, as mlx-lm generates."""
+    token = mx.array([[5]])
+    start = time.perf_counter()
+    for _ in range(count):
+        said = run.model(token, cache=caches)
+        after = mx.argmax(said[:, -1:], axis=-1)
+        mx.async_eval(after)
+        mx.eval(token)
+        token = after
+    mx.eval(token)
+    return count / (time.perf_counter() - start)
+
+
+def waited(run: Run, caches: Any, count: int) -> float:
+    """Tokens a second, each read before the next step."""
+    token = mx.array([[5]])
+    start = time.perf_counter()
+    for _ in range(count):
+        token = mx.argmax(run.model(token, cache=caches)[:, -1:], axis=-1)
+        mx.eval(token)
+    return count / (time.perf_counter() - start)
+
+
+def decode(run: Run) -> None:
+    """Tokens a second on each, prefill past the wrap and decode, three runs taken in turn."""
+    length, count = run.window + run.chunk, 16 if run.small else 32
+    makers: dict[str, Callable[[], Any]] = {
+        "mlx-lm's caches": lambda: peer_caches(run.model),
+        "our planes": lambda: model_caches(run.store()),
+        "our planes, the other reading": lambda: model_caches(
+            run.store(), "copy" if run.store().planes[0].backend in {"cuda", "metal"} else "plane"
+        ),
+    }
+    held, first = {}, {}
+    for name, make in makers.items():
+        for turn in ("first", "second"):  # the first one compiles kernels
+            caches = make()
+            start = time.perf_counter()
+            run.prefill(caches, length)
+            first[name, turn] = length / (time.perf_counter() - start)
+        held[name] = caches
+        run.say(
+            f"{name}: prefill {first[name, 'first']:.1f} then {first[name, 'second']:.1f} tokens a second"
+        )
+    speeds: dict[str, dict[str, list[float]]] = {"pipelined": {}, "waited": {}}
+    for way, act in (("pipelined", pipelined), ("waited", waited)):
+        for caches in held.values():
+            act(run, caches, 3)
+        for _ in range(3):
+            for name, caches in held.items():
+                speeds[way].setdefault(name, []).append(act(run, caches, count))
+    peer = "mlx-lm's caches"
+    run.found(
+        f"prefill of {length:,}, tokens a second",
+        {name: round(first[name, "second"], 1) for name in makers},
+    )
+    for way, found in speeds.items():
+        run.found(f"decode {way}, tokens a second", {n: [round(x, 2) for x in v] for n, v in found.items()})
+        run.found(
+            f"decode {way}, times as fast as mlx-lm's caches",
+            {
+                n: [round(a / b, 3) for a, b in zip(v, found[peer], strict=True)]
+                for n, v in found.items()
+                if n != peer
+            },
+        )
+
+
+def compare(run: Run) -> None:
+    """The logits of each on the same tokens: the same rotation after the prefill, then another."""
+    for length in (run.window, run.window + run.chunk):
+        ours, peer, rounded = model_caches(run.store()), peer_caches(run.model), peer_caches(run.model, True)
+        a, b, c = (run.prefill(caches, length) for caches in (ours, peer, rounded))
+        run.found(f"prefill of {length:,}, ours against mlx-lm's", apart(a, b))
+        run.found(f"prefill of {length:,}, ours against mlx-lm's fed f16-rounded rows", apart(a, c))
+        run.found(
+            f"prefill of {length:,}, control, mlx-lm's twice",
+            apart(run.prefill(peer_caches(run.model), length), b),
+        )
+        for token in (5, 6, 7):
+            a, b, c = (run.step(caches, token) for caches in (ours, peer, rounded))
+        where = "same rotation" if length % run.window == 0 else "another rotation"
+        run.found(f"third token after {length:,} ({where}), ours against mlx-lm's", apart(a, b))
+        run.found(f"third token after {length:,} ({where}), ours against rounded", apart(a, c))
+
+
+def filled(run: Run) -> mv.KvStore:
+    """A session past its wrap."""
+    store = run.store()
+    run.prefill(model_caches(store), run.window + run.chunk)
+    return store
+
+
+def plain_attention(queries: Any, keys: Any, values: Any, cache: Any, scale: float, mask: Any) -> Any:
+    """Attention from matmul and softmax, in place of MLX's fused kernel. One token, or a mask."""
+    del cache
+    batch, heads, count, dim = queries.shape
+    groups = keys.shape[1]
+    query = queries.reshape(batch, groups, heads // groups, count, dim) * scale
+    scores = query @ keys[:, :, None].swapaxes(-1, -2)
+    if isinstance(mask, str):
+        rows = keys.shape[2]
+        mask = mx.arange(rows - count, rows)[:, None] >= mx.arange(rows)[None]
+    if mask is not None:
+        scores = mx.where(mask, scores, mx.finfo(scores.dtype).min)
+    weights = mx.softmax(scores.astype(mx.float32), axis=-1).astype(values.dtype)
+    return (weights @ values[:, :, None]).reshape(batch, heads, count, dim)
+
+
+@contextlib.contextmanager
+def attention(name: str) -> Iterator[None]:
+    """The model with another attention, for a while."""
+    module, _ = library()
+    before = module.scaled_dot_product_attention
+    if name == "plain":
+        module.scaled_dot_product_attention = plain_attention
+    try:
+        yield
+    finally:
+        module.scaled_dot_product_attention = before
+
+
+def control(run: Run) -> None:
+    """The same run twice: whole, then one step from one prefilled state, with each attention."""
+    for name in ("fused", "plain"):
+        with attention(name):
+            stores = [filled(run) for _ in range(2)]
+            rows = [[plane.raw_key() for plane in store.planes] for store in stores]
+            unequal = [i for i, pair in enumerate(zip(*rows, strict=True)) if mv.differing(*pair).any()]
+            run.found(
+                f"control, prefill twice, {name} attention",
+                f"layers with unequal K rows: {unequal or 'none'}",
+            )
+            said = [run.step(model_caches(stores[0].turned())) for _ in range(4)]
+            run.found(
+                f"control, one step from one state, {name} attention",
+                [apart(said[0], other) for other in said[1:]],
+            )
+            del stores, rows
+            free()
+
+
+def twice(run: Run, name: str, act: Callable[[], Any], times: int = 6) -> None:
+    """Run one operation several times on the same inputs; how often its bits were others."""
+    outputs = []
+    for _ in range(times):
+        out = act().astype(mx.float32)
+        mx.eval(out)
+        outputs.append(np.array(out))
+    unequal = [int(mv.differing(outputs[0], out).sum()) for out in outputs[1:]]
+    run.found(f"op {name}", f"words that differ from the first run's: {unequal} of {outputs[0].size:,}")
+
+
+def ops(run: Run) -> None:
+    """Each operation of a layer, several times on the same inputs: which one breaks the control?"""
+    layer, head = run.model.model.layers[0], run.model.lm_head
+    attn, mlp, args = layer.self_attn, layer.mlp, run.model.args
+    kind = layer.input_layernorm.weight.dtype
+    key = mx.random.key(7)
+
+    def drawn(*shape: int) -> Any:
+        return mx.random.normal(shape, mx.float32, key=key).astype(kind)
+
+    for count in (1, 8, run.chunk):
+        x = drawn(1, count, args.hidden_size)
+        wide = drawn(1, count, args.intermediate_size)
+        heads = drawn(1, count, args.num_attention_heads * args.head_dim)
+        for name, act in {
+            "q_proj": lambda x=x: attn.q_proj(x),
+            "k_proj": lambda x=x: attn.k_proj(x),
+            "o_proj": lambda heads=heads: attn.o_proj(heads),
+            "up_proj": lambda x=x: mlp.up_proj(x),
+            "down_proj": lambda wide=wide: mlp.down_proj(wide),
+            "rms_norm": lambda x=x: layer.input_layernorm(x),
+            "rope": lambda heads=heads, n=count: attn.rope(
+                heads.reshape(1, n, -1, args.head_dim).transpose(0, 2, 1, 3), offset=99
+            ),
+            "lm_head": lambda x=x: head(x[:, -1:]),
+        }.items():
+            twice(run, f"{name}, {count} rows", act)
+        if count == 8:
+            continue
+        query = drawn(1, args.num_attention_heads, count, args.head_dim)
+        for rows in (run.window, 2 * run.window) if count == 1 else (run.window, run.window + count - 1):
+            k, v = (drawn(1, args.num_key_value_heads, rows, args.head_dim) for _ in range(2))
+            masks: dict[str, Any] = {"none": None} if count == 1 else {"causal": "causal"}
+            if rows > run.window and count > 1:
+                masks = {"array": mx.arange(count)[:, None] + run.window > mx.arange(rows)[None]}
+            for mask_name, mask in masks.items():
+                for name, read in (
+                    ("fused", mx.fast.scaled_dot_product_attention),
+                    ("plain", plain_attention),
+                ):
+                    extra = {} if name == "fused" else {"cache": None}
+                    twice(
+                        run,
+                        f"attention {name}, {count} queries, {rows} rows, mask {mask_name}",
+                        lambda r=read, e=extra, q=query, k=k, v=v, m=mask: r(q, k, v, scale=0.1, mask=m, **e),
+                    )
+
+
+def layers(run: Run) -> None:
+    """One step from one state, three times: the first layer whose output has other bits."""
+    store = filled(run)
+    traces = []
+    cls = type(run.model.model.layers[0])
+    before = cls.__call__
+    for _ in range(3):
+        outputs: list[Any] = []
+
+        def noted(self: Any, x: Any, mask: Any = None, cache: Any = None, seen: list[Any] = outputs) -> Any:
+            seen.append(before(self, x, mask, cache))
+            return seen[-1]
+
+        cls.__call__ = noted
+        try:
+            logits = run.step(model_caches(store.turned()))
+        finally:
+            cls.__call__ = before
+        traces.append([*(np.array(out.astype(mx.float32)) for out in outputs), logits])
+    found = []
+    for other in traces[1:]:
+        pairs = enumerate(zip(traces[0], other, strict=True))
+        found.append(next((i for i, pair in pairs if mv.differing(*pair).any()), "none"))
+    run.found(f"first layer whose output has other bits, of {len(traces[0]) - 1} and the logits", found)
+
+
+def roll(run: Run) -> None:
+    """Every ring turned by some rows, from one prefilled state, beside the control."""
+    for name in ("fused", "plain"):
+        with attention(name):
+            store = filled(run)
+            own = store.planes[0].origin_physical
+            said = [run.step(model_caches(store.turned(own))) for _ in range(2)]
+            turned = [run.step(model_caches(store.turned((own + run.roll) % run.window))) for _ in range(2)]
+            rings = len(run.geometry.sliding_layers)
+            run.found(f"control before the roll, {name} attention", apart(*said))
+            run.found(f"control after the roll, {name} attention", apart(*turned))
+            run.found(f"{rings} rings rolled by {run.roll} rows, {name} attention", apart(said[0], turned[0]))
+            del store
+            free()
+
+
+def full_precision(run: Run) -> None:
+    """Eight layers at the same widths in f32: control and roll."""
+    model = reduced("float32") if run.small else full_model(layers=8, kind="float32")
+    geometry = geometry_of(model)
+    part = Run(model, geometry, run.small, run.until, run.results, run.lines, run.keep)
+    store = filled(part)
+    own = store.planes[0].origin_physical
+    said = [part.step(model_caches(store.turned(own))) for _ in range(3)]
+    turned = part.step(model_caches(store.turned((own + part.roll) % part.window)))
+    run.found(f"f32, {geometry.n_layers} layers, control", [apart(said[0], other) for other in said[1:]])
+    run.found(f"f32, {geometry.n_layers} layers, rings rolled by {part.roll}", apart(said[0], turned))
+    peer = peer_caches(model, rounded=True)
+    ours = model_caches(part.store())
+    a, b = (part.prefill(caches, part.window) for caches in (ours, peer))
+    run.found(f"f32, {geometry.n_layers} layers, prefill, ours against rounded", apart(a, b))
+    a, b = (part.step(caches) for caches in (ours, peer))
+    run.found(f"f32, {geometry.n_layers} layers, decode, ours against rounded", apart(a, b))
+
+
+def reduced(kind: Any) -> Any:
+    """The model at reduced widths."""
+    return small_model(mv.Geometry(8, 64, 2, 32, 4096, 8), hidden=64, feed_forward=128, vocab=512, kind=kind)
+
+
+def made(asked: argparse.Namespace) -> Any:
+    """The model that was asked for."""
+    if asked.model is not None:
+        return local_model(asked.model)
+    return reduced(asked.kind) if asked.small else full_model(layers=asked.layers, kind=asked.kind)
+
+
+def main() -> int:
+    """Run the parts that were asked for and keep what they gave, good or bad."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--small", action="store_true")
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--kind", default=None, choices=["bfloat16", "float16", "float32"])
+    parser.add_argument("--layers", type=int, default=52)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--seconds", type=float, default=540, help="begin no part after this")
+    asked = parser.parse_args()
+    asked.kind = asked.kind or ("float32" if asked.small else "bfloat16")
+    began = time.perf_counter()
+    if mv.backends()["cuda"].available:
+        mv.use_backend("cuda")
+    backend = mv.KvPlane(32, 1, 1).backend
+    model = made(asked)
+    geometry = geometry_of(model)
+    run = Run(model, geometry, asked.small, began + asked.seconds)
+    device = mv.backends()[backend].detail
+    weights = f"weights of {asked.model.name}" if asked.model else "seeded weights"
+    arguments = model.args
+    receipt = {
+        "date": datetime.date.today().isoformat(),
+        "backend": backend,
+        "device": device,
+        "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        "versions": {
+            "mlx": metadata.version("mlx"),
+            "mlx-lm": mlx_lm_version() or "carried",
+            "numpy": metadata.version("numpy"),
+        },
+        "muser_viz": mv.__version__,
+        "command": "python tests/model_receipt.py FOLDER"
+        + (" --small" if asked.small else "")
+        + (f" --parts {asked.parts}" if asked.parts != ",".join(PARTS) else ""),
+        "model": f"{geometry.n_layers} layers, hidden {arguments.hidden_size}, vocabulary "
+        f"{arguments.vocab_size:,}, window {geometry.sliding_window:,}, {asked.kind}, {weights}",
+        "results": run.results,
+    }
+    name = re.sub(r"[^a-z0-9]+", "-", device.split(",")[0].lower()).strip("-")
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    stem = asked.folder / f"{receipt['date']}-{name}"
+
+    def keep() -> None:
+        stem.with_suffix(".json").write_text(json.dumps(receipt, indent=1) + "\n", encoding="utf-8")
+        stem.with_suffix(".log").write_text("\n".join(run.lines) + "\n", encoding="utf-8")
+
+    run.keep = keep
+    run.say(f"{receipt['model']}; {device}; built in {time.perf_counter() - began:.1f} s")
+    failed = 0
+    for part in asked.parts.split(","):
+        if time.perf_counter() > run.until:
+            run.say(f"{part}: not begun, {asked.seconds:.0f} s are over")
+            continue
+        start = time.perf_counter()
+        try:
+            globals()[part](run)
+        except Exception as error:
+            failed += 1
+            run.say(traceback.format_exc())
+            run.found(f"{part} failed", f"{type(error).__name__}: {error}")
+        run.say(f"-- {part}: {time.perf_counter() - start:.1f} s, peak {mx.get_peak_memory():,} B")
+    keep()
+    return failed
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
