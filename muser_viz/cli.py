@@ -50,6 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands.add_parser("doctor", help="which backends run here, and a self-test of each")
     listed = commands.add_parser("claims", help="the chapter's claims, what was derived, and the verdicts")
     listed.add_argument("section", nargs="?", help="one section, such as 15.7")
+    exported = commands.add_parser(
+        "export", help="the lessons as HTML pages that need no kernel and no network"
+    )
+    exported.add_argument("folder", type=Path, help="a new folder, an empty one, or an earlier export")
     given = list(sys.argv[1:] if argv is None else argv)
     try:
         if given[:1] == ["lab"] and not {"-h", "--help"} & set(given):
@@ -60,6 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             from muser_viz.ledger import claims
 
             print(claims(asked.section))
+            return 0
+        if asked.command == "export":
+            from muser_viz.export import export_lessons
+
+            pages = export_lessons(asked.folder)
+            print(f"wrote {len(pages) - 1} lessons; open {pages[-1]}")
             return 0
         from muser_viz import doctor
 

@@ -82,13 +82,11 @@ class Ring:
         return self._origin_logical + self._len
 
     def copy(self) -> Ring:
-        """Another ring in the same state."""
-        return Ring(
-            self._capacity,
-            len=self._len,
-            origin_logical=self._origin_logical,
-            origin_physical=self._origin_physical,
-        )
+        """Another ring in the same state; it needs no check, and a model asks for one a layer and token."""
+        ring = Ring.__new__(Ring)
+        ring._capacity, ring._len = self._capacity, self._len
+        ring._origin_logical, ring._origin_physical = self._origin_logical, self._origin_physical
+        return ring
 
     def append(self, position: int, layer: int | None = None) -> int:
         """Reserve the row of one token and return it (§15.5).

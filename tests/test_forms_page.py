@@ -82,9 +82,7 @@ def test_a_choice_is_graded_by_click_and_by_key(page: Page) -> None:
     expect(group).to_have_accessible_name(prediction.question.question)
     assert shown.get_by_role("radio", checked=True).count() == 0
     shown.get_by_role("button", name="Check").click()
-    expect(shown.get_by_role("alert")).to_contain_text(
-        "nothing was chosen; choose one of row 5 in both"
-    )
+    expect(shown.get_by_role("alert")).to_contain_text("nothing was chosen; choose one of row 5 in both")
     for choice in prediction.question.choices:
         shown.get_by_role("radio", name=choice, exact=True).check()
         assert says(shown) == ""
@@ -98,7 +96,10 @@ def test_a_choice_is_graded_by_click_and_by_key(page: Page) -> None:
 
 
 def test_a_key_that_a_view_does_not_know_is_not_jupyterlab_s(page: Page) -> None:
-    for focused in (view(page, 1).get_by_role("radio").first, view(page, 1).get_by_role("button", name="Check")):
+    for focused in (
+        view(page, 1).get_by_role("radio").first,
+        view(page, 1).get_by_role("button", name="Check"),
+    ):
         focused.focus()
         for key in ("x", "d", "d", "a"):
             page.keyboard.press(key)

@@ -43,6 +43,7 @@ def test_it_carries_kernels_receipts_and_lessons(wheel: Path) -> None:
         assert files
         assert {f"muser_viz/_data/{path.relative_to(ROOT).as_posix()}" for path in files} <= names
     assert "muser_viz/devices/shim/metal_stdlib" in names
+    assert {"muser_viz/site/host.js", "muser_viz/site/page.html", "muser_viz/views/stage.css"} <= names
     assert not [name for name in names if name.startswith("tests") or "checkpoint" in name]
 
 
