@@ -28,17 +28,22 @@ lessons: $(VENV)/.test-$(MLX)
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# mlx-cpu and mlx-cuda-* own the same library, so a CUDA setup takes mlx-cpu away first.
-$(VENV)/.lab-$(MLX): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --editable .
-ifneq ($(MLX),cpu)
-	$(BIN)/python -m pip uninstall --quiet --yes mlx mlx-cpu
-	$(BIN)/python -m pip install --quiet --no-compile "mlx[$(MLX)]"
+# mlx-cpu and mlx-cuda-* own the same library, so a CUDA setup takes mlx-cpu away last, and puts its own there.
+ifeq ($(MLX),cpu)
+own_mlx := true
+else
+own_mlx := $(BIN)/python -m pip uninstall --quiet --yes mlx mlx-cpu && \
+  $(BIN)/python -m pip install --quiet --no-compile "mlx[$(MLX)]"
 endif
+
+$(VENV)/.lab-$(MLX): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[model]'
+	$(own_mlx)
 	touch $@
 
 $(VENV)/.test-$(MLX): $(VENV)/.lab-$(MLX)
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
+	$(own_mlx)
 	touch $@
 
 # Debian's Chromium for the browser tests, where there is none and apt-get can bring it; else they say why they skip.

@@ -39,8 +39,6 @@ class Step:
         self.count = count
         self.written: set[int] = set()
         self.open = True
-        self.undone = False
-        """Whether it ended early, and its rows were put back."""
 
     def write(self, layer: int, keys: Any, values: Any) -> None:
         """Store this step's rows of one layer: f32, ``(count, kv_dim)``, or ``(kv_dim,)`` for one token.
@@ -169,7 +167,6 @@ class KvStore:
         except BaseException:
             for plane, undo in zip(self.planes, before, strict=True):
                 finished(partial(plane.undo, undo))
-            step.undone = True
             raise
         finally:
             self._hold(None)

@@ -28,6 +28,8 @@ OPEN = devices.device
 class Captured(CapturedDevice):
     """The captured device, with f16 outputs that a launch allocates."""
 
+    in_graph = False
+
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[str] = []

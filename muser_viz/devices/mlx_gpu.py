@@ -117,6 +117,9 @@ class FencedBuffer:
 class MlxDevice:
     """Kernels on a GPU that MLX drives."""
 
+    in_graph = True
+    """Whether a launch is a node of MLX's graph, so that it can be traced."""
+
     def __init__(self, platform: Platform) -> None:
         import mlx.core as mx
 

@@ -80,21 +80,26 @@ class PlaneCache:
         up to ``capacity - 1`` earlier rows and the chunk, staged in temporal order
         (§15.9). InputError, ContextExhausted: then nothing was changed.
         """
-        plane = self.plane
-        for name, given in (("keys", keys), ("values", values)):
-            shape = tuple(given.shape)
-            if len(shape) != 4 or shape[0] != 1 or shape[2] < 1 or shape != tuple(keys.shape):
-                raise InputError(f"{name} has shape {shape}; give (1, n_kv_heads, n, head_dim): one session")
-            if shape[1] != plane.n_kv_heads or shape[3] != plane.head_dim:
-                raise InputError(
-                    f"{name} has {shape[1]} heads of {shape[3]} and the plane {plane.n_kv_heads} of "
-                    f"{plane.head_dim}: make the store with the model's own geometry"
-                )
-            if given.dtype not in _KINDS:
-                raise InputError(f"{name} is {given.dtype}; float32, float16 and bfloat16 are stored")
+        shape, plane = keys.shape, self.plane
+        if shape != values.shape or len(shape) != 4 or shape[0] != 1 or shape[2] < 1:
+            raise InputError(
+                f"keys are {tuple(shape)} and values {tuple(values.shape)}; "
+                "give (1, n_kv_heads, n, head_dim) of both: one session"
+            )
+        if shape[1] != plane.n_kv_heads or shape[3] != plane.head_dim:
+            raise InputError(
+                f"keys have {shape[1]} heads of {shape[3]} and the plane {plane.n_kv_heads} of "
+                f"{plane.head_dim}: make the store with the model's own geometry"
+            )
+        if keys.dtype not in _KINDS or values.dtype not in _KINDS:
+            raise InputError(
+                f"keys are {keys.dtype} and values {values.dtype}; float32, float16 and bfloat16 are stored"
+            )
         step = self._allowed(int(keys.shape[2]))
         self._kind = _name(keys.dtype)
-        reader, values = self._reader(), values.astype(keys.dtype)
+        reader = self._reader()
+        if values.dtype != keys.dtype:
+            values = values.astype(keys.dtype)
         if self._staged(int(keys.shape[2])):
             return reader.store_staged(keys, values, self.layer, step)
         reader.store(keys, values, self.layer, step)

@@ -10,7 +10,7 @@ import mlx.core as mx
 from muser_viz.checks import POSITION_LIMIT
 from muser_viz.errors import InputError
 from muser_viz.model.published import PublishedBuffer, PublishedDevice
-from muser_viz.model.reading import Pair, Reading, Seen, by_head, in_one, live_places, move, rows32
+from muser_viz.model.reading import Pair, Reading, by_head, in_one, live_places, move, rows32, stamp
 from muser_viz.plane import KvPlane
 from muser_viz.ring import Ring, spans
 from muser_viz.store import Step
@@ -28,8 +28,7 @@ class GpuReading:
         self.reading = reading
         self._device = device
         self._copy: list[Any] = []
-        self._copied: Seen | None = None
-        self._step: Step | None = None
+        self._copied: object = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GpuReading:
         """Of the plane's copy; its own copy of the rows is made when it is read."""
@@ -62,8 +61,10 @@ class GpuReading:
         reserved = ring.append_batch(ring.next_position, count, layer)
         if step is not None:
             step.claim(layer)
-            self._step = step
-        rows = self._device.rows(rows32(keys), rows32(values), layout)
+        if count == 1:
+            rows = self._device.token(layout)(keys, values)
+        else:
+            rows = self._device.rows(rows32(keys), rows32(values), layout)
         done = reserved.source_first
         first = ring.physical(ring.next_position - reserved.source_count)
         for place in spans(first, reserved.source_count, plane.capacity):
@@ -75,25 +76,21 @@ class GpuReading:
             done += place.stop - place.start
         move(plane, ring)
         if right:
-            self._copied = Seen(plane)
+            self._copied = stamp(plane)
         else:
             self._copy, self._copied = [], None
-        return rows
+        return rows[0], rows[1]
 
     def _copy_is_right(self, kind: Any) -> bool:
         if not self._copy or self._copy[0].dtype != kind:
             return False
-        if self._step is not None and not self._step.open:
-            undone, self._step = self._step.undone, None
-            if undone:
-                return False
-        return self._copied is not None and self._copied.still(self.plane)
+        return self._copied is stamp(self.plane)
 
     def trim(self, ring: Ring) -> None:
         """Take a state with fewer live rows."""
-        right = self._copied is not None and self._copied.still(self.plane)
+        right = self._copied is stamp(self.plane)
         move(self.plane, ring)
-        self._copied = Seen(self.plane) if right else None
+        self._copied = stamp(self.plane) if right else None
 
     def live(self, kind: Any) -> Pair:
         """The live rows in ascending physical order."""
@@ -102,7 +99,7 @@ class GpuReading:
             if not self._copy_is_right(kind):
                 whole = (by_head(buffer.array, layout) for buffer in self._buffers)
                 self._copy = [mx.contiguous(rows.astype(kind)) for rows in whole]
-                self._copied = Seen(self.plane)
+                self._copied = stamp(self.plane)
             held = self._copy
         else:
             held = [by_head(buffer.array, layout) for buffer in self._buffers]

@@ -10,7 +10,7 @@ else holds it. (§15.4, §15.8)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class PublishedDevice:
         self._inner = inner
         self.name = inner.name
         self._words: dict[tuple[Layout, int], Any] = {}
+        self._tokens: dict[Layout, Callable[[Any, Any], Sequence[Any]]] = {}
         self.put, self.get, self.half, self.read = inner.put, inner.get, inner.half, inner.read
         self.launch, self.describe = inner.launch, inner.describe
 
@@ -61,6 +62,21 @@ class PublishedDevice:
         """Put slices back, each by a slice update."""
         for buffer, index, values in parts:
             self.publish(buffer, index, self._inner._mx.array(values))
+
+    def token(self, layout: Layout) -> Callable[[Any, Any], Sequence[Any]]:
+        """``rows`` of one token's ``(1, n_kv_heads, 1, head_dim)``, traced once: queueing costs most."""
+        known = self._tokens.get(layout)
+        if known is None:
+            mx = self._inner._mx
+
+            def rows(keys: Any, values: Any) -> Sequence[Any]:
+                key, value = (heads.reshape(1, layout.kv_dim).astype(mx.float32) for heads in (keys, values))
+                return self.rows(key, value, layout)
+
+            empty = mx.zeros((1, layout.kv_dim))
+            self.rows(empty, empty, layout)  # what it captures is made before the trace
+            known = self._tokens[layout] = mx.compile(rows) if self._inner.in_graph else rows
+        return known
 
     def publish(self, buffer: PublishedBuffer, index: Index, rows: Any) -> None:
         """Copy f16 rows to their place in a plane, in MLX's graph."""

@@ -61,17 +61,12 @@ def move(plane: KvPlane, ring: Ring) -> None:
     plane.undo(Undo(ring, ()))
 
 
-class Seen:
-    """The rows of a plane as last seen: its buffer and its ring's state."""
+def stamp(plane: KvPlane) -> object:
+    """An object that is another after every store, reset, undo or trim of the plane.
 
-    def __init__(self, plane: KvPlane) -> None:
-        self._buffer = plane.key_cache
-        self._state = (plane.len, plane.origin_logical, plane.origin_physical)
-
-    def still(self, plane: KvPlane) -> bool:
-        """Whether nothing was stored or taken back since."""
-        state = (plane.len, plane.origin_logical, plane.origin_physical)
-        return self._buffer is plane.key_cache and self._state == state
+    A plane takes its new state as a new Ring; whoever holds the old one can tell.
+    """
+    return plane._ring
 
 
 def live_places(plane: KvPlane) -> list[slice]:
