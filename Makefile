@@ -15,7 +15,7 @@ test: $(VENV)/.test-$(MLX) chromium
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 	$(BIN)/pytest --nbval notebooks -p no:randomly
 
 bench: $(VENV)/.test-$(MLX) chromium

@@ -13,7 +13,6 @@ from hypothesis import settings
 
 import muser_viz as mv
 from muser_viz import devices
-from muser_viz.export import export_lessons
 
 CASES = Path(__file__).parent / "cases"
 
@@ -72,6 +71,8 @@ def pages(lab: Any) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All lessons, exported."""
+    from muser_viz.export import export_lessons
+
     folder = tmp_path_factory.mktemp("export") / "site"
     export_lessons(folder)
     return folder

@@ -198,20 +198,60 @@ def decode(run: Run) -> None:
 
 def compare(run: Run) -> None:
     """The logits of each on the same tokens: the same rotation after the prefill, then another."""
-    for length in (run.window, run.window + run.chunk):
-        ours, peer, rounded = model_caches(run.store()), peer_caches(run.model), peer_caches(run.model, True)
-        a, b, c = (run.prefill(caches, length) for caches in (ours, peer, rounded))
-        run.found(f"prefill of {length:,}, ours against mlx-lm's", apart(a, b))
-        run.found(f"prefill of {length:,}, ours against mlx-lm's fed f16-rounded rows", apart(a, c))
-        run.found(
-            f"prefill of {length:,}, control, mlx-lm's twice",
-            apart(run.prefill(peer_caches(run.model), length), b),
-        )
-        for token in (5, 6, 7):
-            a, b, c = (run.step(caches, token) for caches in (ours, peer, rounded))
-        where = "same rotation" if length % run.window == 0 else "another rotation"
-        run.found(f"third token after {length:,} ({where}), ours against mlx-lm's", apart(a, b))
-        run.found(f"third token after {length:,} ({where}), ours against rounded", apart(a, c))
+    for name in ("fused", "plain"):
+        with attention(name):
+            for length in (run.window, run.window + run.chunk):
+                compared(run, length, f"{name} attention, ")
+    run.found("where ours and mlx-lm's part, same rotation, fused attention", parted(run))
+
+
+def compared(run: Run, length: int, how: str) -> None:
+    """After a prefill of ``length``, and after three tokens more."""
+    ours, peer, rounded = model_caches(run.store()), peer_caches(run.model), peer_caches(run.model, True)
+    a, b, c = (run.prefill(caches, length) for caches in (ours, peer, rounded))
+    run.found(f"{how}prefill of {length:,}, ours against mlx-lm's", apart(a, b))
+    run.found(f"{how}prefill of {length:,}, ours against mlx-lm's fed f16-rounded rows", apart(a, c))
+    run.found(
+        f"{how}prefill of {length:,}, control, mlx-lm's twice",
+        apart(run.prefill(peer_caches(run.model), length), b),
+    )
+    for token in (5, 6, 7):
+        a, b, c = (run.step(caches, token) for caches in (ours, peer, rounded))
+    where = "same rotation" if length % run.window == 0 else "another rotation"
+    run.found(f"{how}third token after {length:,} ({where}), ours against mlx-lm's", apart(a, b))
+    run.found(f"{how}third token after {length:,} ({where}), ours against rounded", apart(a, c))
+
+
+def parted(run: Run) -> str:
+    """The first layer whose attention gives other bits on our planes than on mlx-lm's, fed rounded rows."""
+    module, _ = library()
+    inner = module.scaled_dot_product_attention
+    seen: list[list[Any]] = []
+
+    def watched(queries: Any, keys: Any, values: Any, *rest: Any, **named: Any) -> Any:
+        out = inner(queries, keys, values, *rest, **named)
+        seen[-1].append((queries, keys, values, out))
+        return out
+
+    module.scaled_dot_product_attention = watched
+    try:
+        for caches in (model_caches(run.store()), peer_caches(run.model, True)):
+            seen.append([])
+            run.prefill(caches, run.window)
+            seen[-1].clear()
+            run.step(caches)
+    finally:
+        module.scaled_dot_product_attention = inner
+    for layer, pair in enumerate(zip(*seen, strict=True)):
+        words = [
+            int(mv.differing(*(np.array(side.astype(mx.float32)) for side in sides)).sum())
+            for sides in zip(*pair, strict=True)
+        ]
+        if any(words):
+            rows = pair[0][1].shape[2]
+            where = f"layer {layer}, {rows:,} rows"
+            return f"{where}: words of q, k, v that differ {words[:3]}, of its output {words[3]}"
+    return "nowhere"
 
 
 def filled(run: Run) -> mv.KvStore:
@@ -270,15 +310,16 @@ def control(run: Run) -> None:
             free()
 
 
-def twice(run: Run, name: str, act: Callable[[], Any], times: int = 6) -> None:
-    """Run one operation several times on the same inputs; how often its bits were others."""
+def twice(run: Run, name: str, act: Callable[[], Any], times: int = 6) -> bool:
+    """Run one operation several times on the same inputs; whether its bits were others at any."""
     outputs = []
     for _ in range(times):
         out = act().astype(mx.float32)
         mx.eval(out)
         outputs.append(np.array(out))
     unequal = [int(mv.differing(outputs[0], out).sum()) for out in outputs[1:]]
-    run.found(f"op {name}", f"words that differ from the first run's: {unequal} of {outputs[0].size:,}")
+    run.say(f"op {name}: words that differ from the first run's: {unequal} of {outputs[0].size:,}")
+    return any(unequal)
 
 
 def ops(run: Run) -> None:
@@ -287,6 +328,7 @@ def ops(run: Run) -> None:
     attn, mlp, args = layer.self_attn, layer.mlp, run.model.args
     kind = layer.input_layernorm.weight.dtype
     key = mx.random.key(7)
+    repeated: dict[str, bool] = {}
 
     def drawn(*shape: int) -> Any:
         return mx.random.normal(shape, mx.float32, key=key).astype(kind)
@@ -307,7 +349,7 @@ def ops(run: Run) -> None:
             ),
             "lm_head": lambda x=x: head(x[:, -1:]),
         }.items():
-            twice(run, f"{name}, {count} rows", act)
+            repeated[f"{name}, {count} rows"] = twice(run, f"{name}, {count} rows", act)
         if count == 8:
             continue
         query = drawn(1, args.num_attention_heads, count, args.head_dim)
@@ -322,11 +364,17 @@ def ops(run: Run) -> None:
                     ("plain", plain_attention),
                 ):
                     extra = {} if name == "fused" else {"cache": None}
-                    twice(
+                    called = f"attention {name}, {count} queries, {rows} rows, mask {mask_name}"
+                    repeated[called] = twice(
                         run,
-                        f"attention {name}, {count} queries, {rows} rows, mask {mask_name}",
+                        called,
                         lambda r=read, e=extra, q=query, k=k, v=v, m=mask: r(q, k, v, scale=0.1, mask=m, **e),
                     )
+    others = [name for name, other in repeated.items() if other]
+    run.found(
+        "operations that gave other bits when repeated",
+        f"{len(others)} of {len(repeated)}, six runs each" + "".join(f"; {name}" for name in others),
+    )
 
 
 def layers(run: Run) -> None:

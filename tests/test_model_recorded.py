@@ -34,10 +34,13 @@ def test_a_receipt_of_the_reduced_model(tmp_path: Path, monkeypatch: pytest.Monk
     assert receipt.results["control, prefill twice, fused attention"] == "layers with unequal K rows: none"
     assert receipt.results["6 rings rolled by 7 rows, fused attention"][0] != "0"
     assert receipt.results["control after the roll, fused attention"].startswith("0 of 512 differ")
-    assert receipt.results["third token after 64 (same rotation), ours against rounded"].startswith(
-        "0 of 512"
-    )
-    assert receipt.results["prefill of 80, ours against mlx-lm's fed f16-rounded rows"].startswith("0 of 512")
+    for how in ("fused attention", "plain attention"):
+        said = receipt.results[f"{how}, third token after 64 (same rotation), ours against rounded"]
+        assert said.startswith("0 of 512")
+        said = receipt.results[f"{how}, prefill of 80, ours against mlx-lm's fed f16-rounded rows"]
+        assert said.startswith("0 of 512")
+    assert receipt.results["where ours and mlx-lm's part, same rotation, fused attention"] == "nowhere"
+    assert receipt.results["operations that gave other bits when repeated"].startswith("0 of ")
     held = json.loads(next(folder.glob("*.json")).read_text())
     assert str(tmp_path) not in json.dumps(held)
     assert next(folder.glob("*.log")).read_text().count("\n-- ") == 6

@@ -104,7 +104,8 @@ class GpuReading:
         else:
             held = [by_head(buffer.array, layout) for buffer in self._buffers]
         key, value = (in_one([rows[None, :, p] for p in places], 2).astype(kind) for rows in held)
-        return key, value
+        # each head's rows together, as mlx-lm holds them: attention's bits depend on the strides as well
+        return mx.contiguous(key), mx.contiguous(value)
 
     def store_staged(self, keys: Any, values: Any, layer: int, step: Step | None) -> Pair:
         """Old rows and chunk as one, in temporal order; the chunk's rows are those that the kernel wrote."""
