@@ -45,13 +45,12 @@ def floats(name: str, value: Any, shape: tuple[int | None, ...]) -> npt.NDArray[
         array = np.asarray(value)
     except ValueError as error:
         raise InputError(f"{name} is no array ({error})") from None
-    wanted = (
-        "(" + ", ".join("n" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
-    )
     if array.dtype != np.float32:
         raise InputError(f"{name} is {array.dtype}; the store kernels take float32: {name}.astype('float32')")
     if array.ndim != len(shape) or any(
         want is not None and have != want for have, want in zip(array.shape, shape, strict=True)
     ):
+        sizes = ", ".join("n" if n is None else str(n) for n in shape)
+        wanted = f"({sizes},)" if len(shape) == 1 else f"({sizes})"
         raise InputError(f"{name} has shape {array.shape}; give {wanted}")
     return np.ascontiguousarray(array)

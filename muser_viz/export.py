@@ -14,7 +14,7 @@ from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKerne
 from tqdm import tqdm
 
 from muser_viz import resources
-from muser_viz.errors import InputError, MuserVizError
+from muser_viz.errors import BackendUnavailable, InputError, MuserVizError
 from muser_viz.lesson_page import GENERATOR, Lesson, index_page, lesson_page
 
 
@@ -22,8 +22,9 @@ def export_lessons(folder: Path, lessons: Sequence[Path] | None = None) -> list[
     """Execute the lessons and write each as one page, and index.html; the pages written.
 
     ``folder``: not there yet, empty, or an earlier export, which is replaced; InputError
-    for any other. ``lessons``: notebooks, left out: all of the package. MuserVizError
-    where a lesson's cell fails. Nothing is written before all pages are made.
+    for any other. ``lessons``: notebooks, left out: all of the package. A lesson that
+    needs what is not installed here is shown as it is stored. MuserVizError where a
+    lesson's cell fails otherwise. Nothing is written before all pages are made.
     """
     taken = sorted(resources.folder("notebooks").glob("*.ipynb")) if lessons is None else list(lessons)
     _free(folder)
@@ -52,6 +53,9 @@ def _executed(path: Path) -> Any:
         try:
             client.execute()
         except CellExecutionError as error:
+            if error.ename == BackendUnavailable.__name__:  # as where mlx-lm is not installed
+                tqdm.write(f"{path.name}: {error.evalue}; the page shows what is stored in it")
+                return nbformat.read(path, 4)  # type: ignore[no-untyped-call]
             raise MuserVizError(
                 f"{path.name}: a cell raised {error.ename}: {error.evalue}; nothing was written"
             ) from error

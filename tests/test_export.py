@@ -111,6 +111,19 @@ def test_a_cell_that_fails_leaves_everything_as_it_was(
     assert contents(tmp_path) == before
 
 
+def test_a_lesson_that_needs_more_than_is_here_is_shown_as_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs = "import muser_viz as mv\nraise mv.BackendUnavailable('mlx-lm is not here')"
+    stored = notebook(tmp_path, "needs.ipynb", needs)
+    held = nbformat.read(stored, 4)
+    held.cells[-1].outputs = [nbformat.v4.new_output("stream", text="what it printed elsewhere")]
+    nbformat.write(held, stored)
+    export_lessons(tmp_path / "site", [stored])
+    assert "what it printed elsewhere" in (tmp_path / "site" / "needs.html").read_text(encoding="utf-8")
+    assert "needs.ipynb: mlx-lm is not here; the page shows what is stored" in capsys.readouterr().out
+
+
 def test_an_earlier_export_is_replaced_and_an_empty_folder_filled(tmp_path: Path, quick: list[Path]) -> None:
     folder = tmp_path / "deep" / "site"
     export_lessons(folder, quick)

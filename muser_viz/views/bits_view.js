@@ -64,15 +64,7 @@ function render({ model, el }) {
     ],
     draw,
   });
-  const jump = make("input", { type: "number", min: 0, max: size - 1, step: 1, "aria-label": "word" });
-  v.listen(jump, "change", () => {
-    if (jump.value === "") return;
-    const wanted = Number(jump.value);
-    if (!Number.isInteger(wanted) || wanted < 0 || wanted >= size) throw new Error(`word ${jump.value} was asked for; there are words 0 to ${number(size - 1)}`);
-    v.warn("");
-    to(wanted);
-  });
-  v.buttons.furthest.after(make("label", {}, "to word", jump));
+  v.buttons.furthest.after(v.jump("word", size - 1, to));
 
   const strip = (className, attributes) => {
     const canvas = make("canvas", attributes), head = make("div", { class: "mv-bits-head" }), ticks = make("div", { class: "mv-bits-ticks", "aria-hidden": "true" });

@@ -32,23 +32,6 @@ function render({ model, el }) {
   const onward = (count) => take(lying[by()][offset(by(), pick()) + count]);
   const moved = (rows, elements) => take({ row: pick().row + rows, element: pick().element + elements });
 
-  let waiting = 0;
-  const stop = () => { clearTimeout(waiting); waiting = 0; shown(); };
-  const tick = () => {
-    if (!onward(1)) { stop(); return; }
-    waiting = setTimeout(v.guard(tick), v.reduced ? 1000 : 1000 / WALKED);
-  };
-  const play = () => {
-    if (waiting) { stop(); return; }
-    if (offset(by(), pick()) === size - 1) take(lying[by()][0]);
-    waiting = setTimeout(v.guard(tick), 300);
-    shown();
-  };
-  const shown = () => {
-    v.buttons.play.textContent = waiting ? "Pause" : "Play";
-    v.root.dataset.playing = waiting ? "yes" : "no";
-  };
-
   const v = stage({ model, el }, {
     name: "layout",
     label: `A plane of ${capacity} rows in both layouts`,
@@ -56,7 +39,7 @@ function render({ model, el }) {
     actions: [
       { name: "back", keys: ["PageUp"], does: "the element before in memory", act: () => onward(-1), button: "Back" },
       { name: "step", keys: ["PageDown"], does: "the next element in memory", act: () => onward(1), button: "Next in memory" },
-      { name: "play", keys: [" "], does: "walk through memory, pause", act: play, button: "Play" },
+      { name: "play", keys: [" "], does: "walk through memory, pause", act: () => v.play(), button: "Play" },
       { name: "walk", keys: ["m"], does: "walk the other layout's memory", act: () => v.set("walk", NAMES_OF[1 - by()]), button: "Walk" },
       { name: "left", keys: ["ArrowLeft"], does: "the element before in the row (in a grid: the cell to the left)", act: () => moved(0, -1) },
       { name: "right", keys: ["ArrowRight"], does: "the next element of the row (in a grid: the cell to the right)", act: () => moved(0, 1) },
@@ -67,7 +50,7 @@ function render({ model, el }) {
     ],
     draw,
   });
-  v.stop = () => { if (waiting) stop(); };
+  v.plays(() => onward(1), WALKED, () => { if (offset(by(), pick()) === size - 1) take(lying[by()][0]); });
 
   // ---- the two grids: each buffer in its own shape, memory runs along a line, then to the next
   const cells = [[], []], strips = [[], []];
@@ -227,7 +210,6 @@ function render({ model, el }) {
     fit();
   }
 
-  shown();
   v.start();
   return v.end;
 }

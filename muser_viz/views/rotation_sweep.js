@@ -100,15 +100,7 @@ function render({ model, el }) {
   });
 
   // ---- controls beside the buttons
-  const jump = make("input", { type: "number", min: 0, max: count - 1, step: 1, "aria-label": "rotation" });
-  v.listen(jump, "change", () => {
-    if (jump.value === "") return;
-    const wanted = Number(jump.value);
-    if (!Number.isInteger(wanted) || wanted < 0 || wanted >= count) throw new Error(`rotation ${jump.value} was asked for; there are rotations 0 to ${number(count - 1)}`);
-    v.warn("");
-    to(wanted);
-  });
-  v.buttons.furthest.after(make("label", {}, "to", jump));
+  v.buttons.furthest.after(v.jump("rotation", count - 1, to));
   const choice = (label, name, options) => {
     const select = make("select", { "aria-label": label }, ...options.map(([value, text]) => make("option", { value }, text)));
     v.listen(select, "change", () => v.set(name, name === "fold" ? Number(select.value) : select.value));

@@ -139,6 +139,37 @@ export function stage({ model, el }, { name, label, actions = [], state = [], dr
     s.buttons[action.name] = button;
     bar.append(button);
   }
+  /** Play and pause: go() takes a step, and is false where none is left. A step a second where motion is reduced. */
+  s.plays = (go, perSecond, begin = () => {}) => {
+    let waiting = 0;
+    const shown = () => {
+      s.buttons.play.textContent = waiting ? "Pause" : "Play";
+      root.dataset.playing = waiting ? "yes" : "no";
+    };
+    const wait = (ms) => { waiting = setTimeout(tick, ms); shown(); };
+    const tick = s.guard(() => {
+      waiting = 0;
+      if (go() === false) shown();
+      else wait(1000 / (s.reduced ? 1 : perSecond));
+    });
+    s.stop = () => { clearTimeout(waiting); waiting = 0; shown(); };
+    s.play = () => { if (waiting) s.stop(); else { begin(); wait(300); } };
+    shown();
+  };
+  /** A field that goes to one of 0 .. last, or says that there is no such one. */
+  s.jump = (what, last, to) => {
+    const field = make("input", { type: "number", min: 0, max: last, step: 1, "aria-label": what });
+    s.listen(field, "change", () => {
+      if (field.value === "") return;
+      const wanted = Number(field.value);
+      if (!Number.isInteger(wanted) || wanted < 0 || wanted > last) {
+        throw new Error(`${what} ${field.value} was asked for; there are ${what}s 0 to ${number(last)}`);
+      }
+      s.warn("");
+      to(wanted);
+    });
+    return make("label", {}, `to ${what}`, field);
+  };
   /** Show whether a button has somewhere to go; it keeps the focus, so the keys go on working. */
   s.able = (name, can) => s.buttons[name].setAttribute("aria-disabled", String(!can));
   const close = make("button", { type: "button" }, "Close");

@@ -24,23 +24,6 @@ function render({ model, el }) {
     return true;
   };
 
-  let waiting = 0;
-  const stop = () => { clearTimeout(waiting); waiting = 0; shown(); };
-  const tick = () => {
-    if (!to(step() + 1) || step() === count) { stop(); return; }
-    waiting = setTimeout(v.guard(tick), v.reduced ? 1000 : 1000 / PER_SECOND);
-  };
-  const play = () => {
-    if (waiting) { stop(); return; }
-    if (step() === count) to(-1);
-    waiting = setTimeout(v.guard(tick), 300);
-    shown();
-  };
-  const shown = () => {
-    v.buttons.play.textContent = waiting ? "Pause" : "Play";
-    v.root.dataset.playing = waiting ? "yes" : "no";
-  };
-
   const v = stage({ model, el }, {
     name: "store",
     label: `A store by ${told.map((launch) => launch.kernel).filter((name, i, names) => names.indexOf(name) === i).join(" and ")}: ${count} threads`,
@@ -48,7 +31,7 @@ function render({ model, el }) {
     actions: [
       { name: "back", keys: ["ArrowLeft", "PageUp"], does: "one thread back", act: () => to(step() - 1), button: "Back" },
       { name: "step", keys: ["ArrowRight", "PageDown"], does: "the next thread; after the last, all at once", act: () => to(step() + 1), button: "Step" },
-      { name: "play", keys: [" "], does: "play, pause", act: play, button: "Play" },
+      { name: "play", keys: [" "], does: "play, pause", act: () => v.play(), button: "Play" },
       { name: "all", keys: ["End", "a"], does: "all threads at once", act: () => to(count), button: "All at once" },
       { name: "first", keys: ["Home"], does: "to the start", act: () => to(-1) },
       { name: "down", keys: ["ArrowDown"], does: "a row of threads on", act: () => to(Math.min(step() + wide, count)) },
@@ -57,7 +40,7 @@ function render({ model, el }) {
     ],
     draw,
   });
-  v.stop = () => { if (waiting) stop(); };
+  v.plays(() => to(step() + 1) && step() < count, PER_SECOND, () => { if (step() === count) to(-1); });
   const slider = make("input", { type: "range", min: -1, max: count, step: 1, "aria-label": "thread" });
   v.listen(slider, "input", () => to(Number(slider.value)));
   v.buttons.play.after(slider);
@@ -285,7 +268,6 @@ function render({ model, el }) {
     drawArrows(at);
   }
 
-  shown();
   v.start();
   return v.end;
 }
