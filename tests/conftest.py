@@ -14,6 +14,8 @@ from hypothesis import settings
 import muser_viz as mv
 from muser_viz import devices
 
+pytest.register_assert_rewrite("page_checks")
+
 CASES = Path(__file__).parent / "cases"
 
 settings.register_profile("here", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -66,6 +68,16 @@ def pages(lab: Any) -> Iterator[Any]:
 
     with jupyter.browser() as running:
         yield jupyter.Pages(lab, running)
+
+
+@pytest.fixture
+def page(opened: Any) -> Any:
+    """The page of the module's fixture ``opened``, with every view as it began."""
+    opened.mouse.move(0, 0)
+    for view in opened.locator(".mv").all():
+        view.focus()
+        opened.keyboard.press("r")
+    return opened
 
 
 @pytest.fixture(scope="session")

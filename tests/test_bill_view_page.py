@@ -2,11 +2,21 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
 from typing import Any
 
-import lab as jupyter
 import pytest
+from page_checks import (
+    check_keys,
+    check_theme,
+    check_there,
+    check_width,
+    full_screen,
+    notebook,
+    resized,
+    says,
+    type_in,
+    view,
+)
 from playwright.sync_api import Locator, Page, expect
 
 import muser_viz as mv
@@ -19,25 +29,7 @@ SMALL = "mv.Bill(mv.Geometry(n_layers=3, full_every=2, n_kv_heads=1, head_dim=8,
 TIMES = "\u00d7"
 FIELDS = ("context", "live tokens", "slots", "window", "layers", "KV heads")
 
-
-@pytest.fixture(scope="module")
-def opened(pages: jupyter.Pages) -> Iterator[tuple[Page, list[str]]]:
-    page, heard = pages.open("bills.ipynb", START, SMALL, "bill", views=3)
-    yield page, heard
-    assert heard == []
-
-
-@pytest.fixture
-def page(opened: tuple[Page, list[str]]) -> Page:
-    page, _ = opened
-    for view in page.locator(".mv").all():
-        view.focus()
-        page.keyboard.press("r")
-    return page
-
-
-def view(page: Page, index: int = 0) -> Locator:
-    return page.locator(".mv").nth(index)
+opened = notebook("bills.ipynb", START, SMALL, "bill", views=3)
 
 
 def price(
@@ -48,7 +40,7 @@ def price(
 
 def check_shows(shown: Locator, wanted: Price) -> None:
     """The sentence and every term are those of the package."""
-    assert shown.locator(".mv-says").text_content() == wanted.sentence()
+    assert says(shown) == wanted.sentence()
     said = shown.evaluate(
         """(v) => [...v.querySelectorAll('.mv-bill-terms tr')].map((line) =>
           [...line.querySelectorAll('th, td')].map((cell) =>
@@ -63,12 +55,6 @@ def check_shows(shown: Locator, wanted: Price) -> None:
         assert units == (sized(paid) if paid >= 1000 else "")
     live, allocated = wanted.shares()
     assert share[1] == [f"{live} of live", f"{allocated} of allocated"]
-
-
-def type_in(shown: Locator, name: str, value: int | str) -> None:
-    field = shown.get_by_role("spinbutton", name=name)
-    field.fill(str(value))
-    field.press("Enter")
 
 
 SETTINGS: tuple[tuple[dict[str, Any], Price], ...] = (
@@ -172,15 +158,15 @@ def test_page_keys_tell_the_chapter_s_settings(page: Page) -> None:
         check_shows(shown, wanted)
     page.keyboard.press("PageDown")
     assert shown.get_attribute("data-chosen") == "6"
-    for key, chosen in (
+    check_keys(
+        page,
+        lambda: shown.get_attribute("data-chosen"),
         ("PageUp", "5"),
         ("Home", "0"),
         ("End", "6"),
         ("ArrowLeft", "5"),
         ("ArrowRight", "6"),
-    ):
-        page.keyboard.press(key)
-        assert shown.get_attribute("data-chosen") == chosen
+    )
     shown.get_by_role("combobox", name="the chapter's settings").select_option(
         label="6. four slots of 131,072"
     )
@@ -241,13 +227,13 @@ def test_what_is_no_bill_is_said_and_changes_nothing(page: Page, name: str, type
 
 def test_a_row_of_no_whole_blocks(page: Page) -> None:
     shown = view(page, 1)
-    said = shown.locator(".mv-says").text_content()
+    said = says(shown)
     shown.get_by_role("button", name="Q8_0").click()
     expect(shown.get_by_role("alert")).to_have_text(
         "a row has 8 elements, which is no whole number of Q8_0 blocks; "
         "give KV heads x head dim as a multiple of 32"
     )
-    assert shown.locator(".mv-says").text_content() == said
+    assert says(shown) == said
     expect(shown.get_by_role("button", name="f16")).to_have_attribute("aria-pressed", "true")
     shown.focus()
     for _ in range(6):
@@ -266,9 +252,8 @@ def test_a_click_on_the_curve_sets_the_live_tokens(page: Page) -> None:
 
 def test_the_accessibility_tree(page: Page) -> None:
     group = page.get_by_role("group", name="What the planes cost in bytes, factor by factor").first
-    for name in FIELDS:
-        expect(group.get_by_role("slider", name=name, exact=True)).to_be_visible()
-        expect(group.get_by_role("spinbutton", name=name, exact=True)).to_be_visible()
+    check_there(group, "slider", *FIELDS)
+    check_there(group, "spinbutton", *FIELDS)
     expect(group.get_by_role("table", name="Every term")).to_be_visible()
     expect(group.get_by_role("group", name="precision")).to_be_visible()
     expect(group.get_by_role("slider", name="live tokens")).to_have_attribute("aria-valuetext", "6,144")
@@ -276,36 +261,15 @@ def test_the_accessibility_tree(page: Page) -> None:
 
 def test_full_screen_and_theme(page: Page) -> None:
     shown = view(page)
-    shown.focus()
-    page.keyboard.press("f")
-    expect(shown).to_have_class(re.compile("mv-full"))
-    page.wait_for_timeout(300)
-    assert shown.evaluate("(v) => v.scrollWidth <= v.clientWidth + 1")
-    page.keyboard.press("End")
-    page.keyboard.press("PageDown")
-    expect(view(page, 1)).to_have_class(re.compile("mv-full"))
-    page.keyboard.press("f")
-    expect(view(page, 1)).not_to_have_class(re.compile("mv-full"))
-    colour = "(v) => getComputedStyle(v.querySelector('.mv-bill-line.mv-bill-full')).stroke"
-    light = shown.evaluate(colour)
-    jupyter.theme(page, "Dark")
-    assert shown.evaluate(colour) != light
-    jupyter.theme(page, "Light")
-    assert shown.evaluate(colour) == light
+    with resized(page, 1920, 1080), full_screen(page, shown):
+        pass
+    with full_screen(page, shown, whole=False):
+        page.keyboard.press("End")
+        page.keyboard.press("PageDown")
+        expect(view(page, 1)).to_have_class(re.compile("mv-full"))
+    check_theme(page, shown, "(v) => getComputedStyle(v.querySelector('.mv-bill-line.mv-bill-full')).stroke")
 
 
 @pytest.mark.parametrize("width", [420, 900, 1_050, 1_290])
 def test_all_is_in_its_place_at_any_width(page: Page, width: int) -> None:
-    page.evaluate("jupyterapp.shell.collapseLeft()")
-    page.set_viewport_size({"width": width, "height": 900})
-    page.wait_for_timeout(300)
-    outside = view(page).evaluate(
-        """(v) => {
-          const right = (e) => e.getBoundingClientRect().right;
-          return [...v.querySelectorAll('button, input, select, table, svg, p, td')].filter((e) =>
-            right(e) > right(e.closest('.mv-bill-factor') ?? v) + 1)
-            .map((e) => e.outerHTML);
-        }"""
-    )
-    page.set_viewport_size({"width": 1200, "height": 1000})
-    assert outside == []
+    check_width(page, width, ".mv-bill-factor")

@@ -1,11 +1,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import lab as jupyter
 import numpy as np
 import pytest
+from page_checks import (
+    CANVAS,
+    check_keys,
+    check_theme,
+    check_there,
+    check_width,
+    full_screen,
+    notebook,
+    number,
+    says,
+    type_in,
+    view,
+)
 from playwright.sync_api import Locator, Page, expect
 
 import muser_viz as mv
@@ -35,48 +46,20 @@ def short(a: np.ndarray, b: np.ndarray) -> str:
     return SHORT.format(a.tobytes().hex(), a.dtype, b.tobytes().hex(), b.dtype)
 
 
-OUTSIDE = """(v) => {
-  const edge = v.getBoundingClientRect().right + 1;
-  const all = [...v.querySelectorAll('*')];
-  const shown = all.filter((e) => e.getClientRects().length && !e.closest('.mv-heard'));
-  return shown.filter((e) => e.getBoundingClientRect().right > edge).map((e) => e.className || e.tagName);
-}"""
-
-
-@pytest.fixture(scope="module")
-def opened(pages: jupyter.Pages) -> Iterator[Page]:
-    page, heard = pages.open("bits.ipynb", LONG, short(F32, OTHER[32]), short(F16, OTHER[16]), views=3)
-    page.evaluate("jupyterapp.shell.collapseLeft()")
-    page.wait_for_timeout(300)
-    yield page
-    assert heard == []
-
-
-@pytest.fixture
-def page(opened: Page) -> Page:
-    for view in opened.locator(".mv").all():
-        view.focus()
-        opened.keyboard.press("r")
-    return opened
-
-
-def view(page: Page, index: int) -> Locator:
-    return page.locator(".mv").nth(index)
-
-
-def says(shown: Locator) -> str:
-    return shown.locator(".mv-says").inner_text()
+opened = notebook("bits.ipynb", LONG, short(F32, OTHER[32]), short(F16, OTHER[16]), views=3)
 
 
 def word(shown: Locator) -> int:
-    return int(shown.get_attribute("data-index") or "none")
+    return number(shown, "index")
 
 
 def test_keys_and_buttons_go_to_words(page: Page) -> None:
     shown = view(page, 0)
     shown.focus()
     assert word(shown) == 5
-    for key, wanted in (
+    check_keys(
+        page,
+        lambda: word(shown),
         ("PageDown", 777),
         ("ArrowRight", 778),
         ("ArrowLeft", 777),
@@ -89,9 +72,7 @@ def test_keys_and_buttons_go_to_words(page: Page) -> None:
         ("End", 199_999),
         ("PageUp", 150_000),
         ("Home", 0),
-    ):
-        page.keyboard.press(key)
-        assert word(shown) == wanted, key
+    )
     shown.get_by_role("button", name="Next that differs").click()
     assert word(shown) == 5
     expect(shown.get_by_role("button", name="Previous")).to_have_attribute("aria-disabled", "true")
@@ -145,12 +126,9 @@ def test_the_strips_are_clicked_and_dragged(page: Page) -> None:
 
 def test_a_jump_goes_to_a_word_or_says_why_not(page: Page) -> None:
     shown = view(page, 0)
-    field = shown.get_by_role("spinbutton", name="word")
-    field.fill("777")
-    field.press("Enter")
+    type_in(shown, "word", 777)
     assert "no distance: a NaN lies on no number line" in says(shown)
-    field.fill("200000")
-    field.press("Enter")
+    type_in(shown, "word", 200_000)
     assert word(shown) == 777
     expect(shown.get_by_role("alert")).to_have_text("word 200000 was asked for; there are words 0 to 199,999")
 
@@ -167,30 +145,15 @@ def test_the_accessibility_tree(page: Page) -> None:
         f"word 5, sign, exponent, mantissa: own 0 {8 * '0'} {23 * '0'}, row 0 0 01111111 {23 * '0'}",
     )
     expect(group.get_by_role("img", name="words 0 to 32, 1 of them differ")).to_be_visible()
-    for name in ("Previous", "Next that differs", "Furthest apart", "Full screen", "Keys"):
-        expect(group.get_by_role("button", name=name, exact=True)).to_be_visible()
+    check_there(group, "button", "Previous", "Next that differs", "Furthest apart", "Full screen", "Keys")
 
 
 def test_a_theme_redraws_and_a_narrow_or_full_screen_clips_nothing(page: Page) -> None:
     shown = view(page, 0)
-    drawn = "(v) => v.querySelector('canvas').toDataURL()"
-    light = shown.evaluate(drawn)
-    jupyter.theme(page, "Dark")
-    assert shown.evaluate(drawn) != light
-    jupyter.theme(page, "Light")
-    page.set_viewport_size({"width": 420, "height": 900})
-    page.wait_for_timeout(300)
-    narrow = shown.evaluate(OUTSIDE)
-    page.set_viewport_size({"width": 1200, "height": 1000})
-    assert narrow == []
-    shown.focus()
-    page.keyboard.press("f")
-    expect(shown).to_have_class(re.compile("mv-full"))
+    drawn = shown.evaluate(CANVAS)
+    check_theme(page, shown, CANVAS)
+    check_width(page)
+    with full_screen(page, shown):
+        pass
     page.wait_for_timeout(200)
-    assert shown.evaluate(OUTSIDE) == []
-    assert shown.evaluate("(v) => v.scrollHeight <= v.clientHeight + 1")
-    assert shown.evaluate("(v) => parseFloat(getComputedStyle(v).fontSize) / innerHeight") > 0.019
-    page.keyboard.press("f")
-    expect(shown).not_to_have_class(re.compile("mv-full"))
-    page.wait_for_timeout(200)
-    assert shown.evaluate(drawn) == light
+    assert shown.evaluate(CANVAS) == drawn

@@ -10,7 +10,8 @@ from typing import Any
 import lab as jupyter
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from page_checks import check_width, full_screen, resized, says, view
+from playwright.sync_api import Browser, Page, expect
 
 import muser_viz as mv
 from muser_viz import resources
@@ -52,7 +53,7 @@ def small(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def opened(running: Browser, path: Path, **context: Any) -> Iterator[Page]:
+def offline(running: Browser, path: Path, **context: Any) -> Iterator[Page]:
     """A page opened from its file, offline; it may ask for nothing but itself and report no error."""
     one = running.new_context(offline=True, viewport={"width": 1000, "height": 900}, **context)
     page = one.new_page()
@@ -71,30 +72,14 @@ def opened(running: Browser, path: Path, **context: Any) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="module")
-def module_page(running: Browser, small: Path) -> Iterator[Page]:
-    with opened(running, small) as page:
+def opened(running: Browser, small: Path) -> Iterator[Page]:
+    with offline(running, small) as page:
         yield page
-
-
-@pytest.fixture
-def page(module_page: Page) -> Page:
-    for view in module_page.locator(".mv").all():
-        view.focus()
-        module_page.keyboard.press("r")
-    return module_page
-
-
-def view(page: Page, index: int) -> Locator:
-    return page.locator(".mv").nth(index)
-
-
-def says(shown: Locator) -> str:
-    return shown.locator(".mv-says").inner_text()
 
 
 @pytest.mark.parametrize("stem", [*STEMS, "index"])
 def test_every_page_opens_with_its_views_and_no_error(running: Browser, site: Path, stem: str) -> None:
-    with opened(running, site / f"{stem}.html") as page:
+    with offline(running, site / f"{stem}.html") as page:
         places = page.locator("[data-model]")
         assert page.locator(".mv").count() == places.count()
         assert page.get_by_text("This view did not start").count() == 0
@@ -145,11 +130,8 @@ def test_an_exercise_shows_its_solution(page: Page) -> None:
 
 
 def test_a_view_fills_the_screen_and_comes_back(page: Page) -> None:
-    view(page, 0).focus()
-    page.keyboard.press("f")
-    expect(page.locator(".mv.mv-full")).to_have_count(1)
-    page.keyboard.press("f")
-    expect(page.locator(".mv.mv-full")).to_have_count(0)
+    with full_screen(page, view(page, 0)):
+        expect(page.locator(".mv.mv-full")).to_have_count(1)
 
 
 def test_hostile_text_is_text(page: Page) -> None:
@@ -183,14 +165,13 @@ def test_the_colour_scheme_is_followed_live(page: Page, scheme: Any) -> None:
 
 
 def test_a_narrow_screen_shows_all(page: Page) -> None:
-    page.set_viewport_size({"width": 420, "height": 800})
-    page.wait_for_timeout(200)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.set_viewport_size({"width": 1000, "height": 900})
+    with resized(page, 420, 800):
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    check_width(page)
 
 
 def test_without_scripts_pictures_and_text_remain(running: Browser, small: Path) -> None:
-    with opened(running, small, java_script_enabled=False) as page:
+    with offline(running, small, java_script_enabled=False) as page:
         pictures = page.locator("[data-model] img")
         assert pictures.count() == 3
         for picture in pictures.all():

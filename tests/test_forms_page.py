@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-import lab as jupyter
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from page_checks import check_width, full_screen, notebook, says, view
+from playwright.sync_api import Page, expect
 
 import muser_viz as mv
 
@@ -16,28 +15,7 @@ CHOICE = 'mv.predict("an early token")'
 WRONG = 'mv.exercise("live sources").check(("<b>3</b>", "<b>4</b>"))'
 OPEN = 'mv.exercise("row of a token").check(...)'
 
-
-@pytest.fixture(scope="module")
-def opened(pages: jupyter.Pages) -> Iterator[Page]:
-    page, heard = pages.open("forms.ipynb", NUMBER, CHOICE, WRONG, OPEN, "number", views=5)
-    yield page
-    assert heard == []
-
-
-@pytest.fixture
-def page(opened: Page) -> Page:
-    for view in opened.locator(".mv").all():
-        view.focus()
-        opened.keyboard.press("r")
-    return opened
-
-
-def view(page: Page, index: int) -> Locator:
-    return page.locator(".mv").nth(index)
-
-
-def says(shown: Locator) -> str:
-    return shown.locator(".mv-says").inner_text()
+opened = notebook("forms.ipynb", NUMBER, CHOICE, WRONG, OPEN, "number", views=5)
 
 
 @pytest.mark.parametrize("given", ["0", " 000 ", "2,048", "7"])
@@ -124,26 +102,11 @@ def test_a_clicker_goes_on_in_full_screen(page: Page) -> None:
     shown.get_by_role("radio").first.check()
     page.keyboard.press("PageDown")
     expect(shown).not_to_have_class(re.compile("mv-full"))
-    shown.focus()
-    page.keyboard.press("f")
-    expect(shown).to_have_class(re.compile("mv-full"))
-    shown.get_by_role("radio").first.focus()
-    page.keyboard.press("PageDown")
-    expect(view(page, 2)).to_have_class(re.compile("mv-full"))
-    page.keyboard.press("f")
-    expect(page.locator(".mv.mv-full")).to_have_count(0)
+    with full_screen(page, shown):
+        shown.get_by_role("radio").first.focus()
+        page.keyboard.press("PageDown")
+        expect(view(page, 2)).to_have_class(re.compile("mv-full"))
 
 
 def test_a_narrow_screen_shows_all(page: Page) -> None:
-    page.evaluate("jupyterapp.shell.collapseLeft()")
-    page.set_viewport_size({"width": 480, "height": 900})
-    page.wait_for_timeout(300)
-    outside = page.evaluate(
-        """() => [...document.querySelectorAll('.mv')].flatMap((view) => {
-          const right = (e) => e.getBoundingClientRect().right;
-          return [...view.querySelectorAll('button, input, p, label, summary, output')]
-            .filter((e) => e.getClientRects().length && right(e) > right(view) + 1).map((e) => e.textContent);
-        })"""
-    )
-    page.set_viewport_size({"width": 1200, "height": 1000})
-    assert outside == []
+    check_width(page)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,19 @@ import lab as jupyter
 import numpy as np
 import pytest
 from matplotlib.image import imread, imsave
+from page_checks import (
+    CANVAS,
+    check_keys,
+    check_theme,
+    check_there,
+    check_width,
+    full_screen,
+    notebook,
+    number,
+    says,
+    type_in,
+    view,
+)
 from playwright.sync_api import Locator, Page, expect
 
 import muser_viz as mv
@@ -33,39 +45,20 @@ def long_trace() -> mv.RingTrace:
 MIXED_TRACE = mv.RingTrace.run(8, [0, 1, 2, 9, 3, 14, 15], [None, None, None, None, 11, None, None])
 
 
-@pytest.fixture(scope="module")
-def opened(pages: jupyter.Pages) -> Iterator[tuple[Page, list[str]]]:
-    page, heard = pages.open("rings.ipynb", LONG, MIXED, LIVE, "player", views=4)
-    yield page, heard
-    assert heard == []
-
-
-@pytest.fixture
-def page(opened: tuple[Page, list[str]]) -> Page:
-    page, _ = opened
-    for view in page.locator(".mv").all():
-        view.focus()
-        page.keyboard.press("r")
-    return page
-
-
-def view(page: Page, index: int) -> Locator:
-    return page.locator(".mv").nth(index)
+opened = notebook("rings.ipynb", LONG, MIXED, LIVE, "player", views=4)
 
 
 def step_of(shown: Locator) -> int:
-    return int(shown.get_attribute("data-step") or "none")
-
-
-def says(shown: Locator) -> str:
-    return shown.locator(".mv-says").inner_text()
+    return number(shown, "step")
 
 
 def test_buttons_keys_and_the_slider_step(page: Page) -> None:
     shown = view(page, 0)
     shown.get_by_role("button", name="Step").click()
     assert step_of(shown) == 0
-    for key, step in (
+    check_keys(
+        page,
+        lambda: step_of(shown),
         ("ArrowRight", 1),
         ("PageDown", 2),
         ("ArrowLeft", 1),
@@ -76,9 +69,7 @@ def test_buttons_keys_and_the_slider_step(page: Page) -> None:
         ("PageDown", 8),
         ("w", 2055),
         ("ArrowUp", 7),
-    ):
-        page.keyboard.press(key)
-        assert step_of(shown) == step, key
+    )
     shown.get_by_role("slider", name="step").fill("2055")
     assert says(shown) == long_trace().sentence(2055)
     shown.get_by_role("button", name="Back").click()
@@ -105,8 +96,8 @@ def test_the_slots_are_those_of_the_trace_at_any_step(page: Page) -> None:
         rows = shown.locator(".mv-ring-rows tr").all_inner_texts()
         occupants = trace.ring(step).occupants()
         for row in rows:
-            number, token = re.match(r"row ([\d,]+)\s+(?:token ([\d,]+)|empty)", row).groups()  # type: ignore[union-attr]
-            held = occupants[int(number.replace(",", ""))]
+            at, token = re.match(r"row ([\d,]+)\s+(?:token ([\d,]+)|empty)", row).groups()  # type: ignore[union-attr]
+            held = occupants[int(at.replace(",", ""))]
             assert held == (-1 if token is None else int(token.replace(",", "")))
 
 
@@ -130,8 +121,7 @@ def test_a_jump_goes_to_a_token_or_says_why_not(page: Page) -> None:
     field.press_sequentially("4096")
     field.press("Enter")
     assert says(shown) == long_trace().sentence(2056)
-    field.fill("17")
-    field.press("Enter")
+    type_in(shown, "token", 17)
     assert step_of(shown) == 2056
     expect(shown.get_by_role("alert")).to_have_text(
         "token 17 was asked for; this trace stores tokens 2,040 to 6,135"
@@ -231,21 +221,15 @@ def test_stepping_sends_nothing_to_the_kernel(pages: jupyter.Pages) -> None:
 
 def test_full_screen_and_its_keys(page: Page) -> None:
     shown = view(page, 1)
-    shown.focus()
-    page.keyboard.press("f")
-    expect(shown).to_have_class(re.compile("mv-full"))
-    page.keyboard.press("PageDown")
-    assert step_of(shown) == 0
-    size = shown.evaluate("(v) => parseFloat(getComputedStyle(v).fontSize) / innerHeight")
-    assert size > 0.019
-    page.keyboard.press("b")
-    assert shown.evaluate("(v) => getComputedStyle(v.firstChild).visibility") == "hidden"
-    page.keyboard.press("b")
-    page.keyboard.press("End")
-    page.keyboard.press("PageDown")  # nothing is left here: on to the next view
-    expect(view(page, 2)).to_have_class(re.compile("mv-full"))
-    page.keyboard.press("f")
-    expect(view(page, 2)).not_to_have_class(re.compile("mv-full"))
+    with full_screen(page, shown):
+        page.keyboard.press("PageDown")
+        assert step_of(shown) == 0
+        page.keyboard.press("b")
+        assert shown.evaluate("(v) => getComputedStyle(v.firstChild).visibility") == "hidden"
+        page.keyboard.press("b")
+        page.keyboard.press("End")
+        page.keyboard.press("PageDown")  # nothing is left here: on to the next view
+        expect(view(page, 2)).to_have_class(re.compile("mv-full"))
 
 
 def test_help_lists_the_keys(page: Page) -> None:
@@ -268,28 +252,15 @@ def test_the_accessibility_tree(page: Page) -> None:
         "2,048 rows by age. append 2,040 -> row 2,040; len 2,041, origin_logical 0, origin_physical 0",
     )
     expect(group.locator(".mv-heard[role=status]")).to_have_text(long_trace().sentence(0))
-    for role, name in (
-        ("button", "Back"),
-        ("button", "Step"),
-        ("button", "Play"),
-        ("button", "Full screen"),
-        ("slider", "step"),
-        ("combobox", "speed"),
-        ("spinbutton", "token"),
-    ):
-        expect(group.get_by_role(role, name=name, exact=True)).to_be_visible()  # type: ignore[arg-type]
+    check_there(group, "button", "Back", "Step", "Play", "Full screen")
+    check_there(group, "slider", "step")
+    check_there(group, "combobox", "speed")
+    check_there(group, "spinbutton", "token")
 
 
 def test_the_theme_is_followed(page: Page) -> None:
-    shown = view(page, 0)
-    paper = "(v) => getComputedStyle(v).backgroundColor"
-    empty = "(v) => { const c = v.querySelector('canvas'); return c.toDataURL(); }"
-    light, drawn = shown.evaluate(paper), shown.evaluate(empty)
-    jupyter.theme(page, "Dark")
-    assert shown.evaluate(paper) != light
-    assert shown.evaluate(empty) != drawn  # empty rows follow it too
-    jupyter.theme(page, "Light")
-    assert (shown.evaluate(paper), shown.evaluate(empty)) == (light, drawn)
+    # the canvas: empty rows follow it too
+    check_theme(page, view(page, 0), "(v) => getComputedStyle(v).backgroundColor", CANVAS)
 
 
 def test_reduced_motion_plays_two_steps_a_second_at_most(page: Page) -> None:
@@ -304,21 +275,11 @@ def test_reduced_motion_plays_two_steps_a_second_at_most(page: Page) -> None:
 
 
 def test_a_narrow_screen_shows_all(page: Page) -> None:
-    page.evaluate("jupyterapp.shell.collapseLeft()")
-    page.set_viewport_size({"width": 480, "height": 900})
-    page.wait_for_timeout(300)
-    shown = view(page, 1)
-    outside = shown.evaluate(
-        """(v) => [...v.querySelectorAll('button, input, select, table, canvas, p')]
-          .filter((e) => e.getBoundingClientRect().right > v.getBoundingClientRect().right + 1)
-          .map((e) => e.className)"""
-    )
-    page.set_viewport_size({"width": 1200, "height": 1000})
-    assert outside == []
+    check_width(page)
 
 
 def pixels(shown: Locator) -> Any:
-    url = shown.evaluate("(v) => v.querySelector('canvas').toDataURL()")
+    url = shown.evaluate(CANVAS)
     return (imread(io.BytesIO(base64.b64decode(url.split(",")[1]))) * 255).astype(int)
 
 

@@ -1,11 +1,20 @@
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
-import lab as jupyter
 import numpy as np
-import pytest
+from page_checks import (
+    CANVAS,
+    check_keys,
+    check_theme,
+    check_there,
+    check_width,
+    full_screen,
+    notebook,
+    number,
+    resized,
+    says,
+    type_in,
+    view,
+)
 from playwright.sync_api import Locator, Page, expect
 
 import muser_viz as mv
@@ -30,47 +39,19 @@ def made() -> np.ndarray:
     return swept
 
 
-OUTSIDE = """(v) => {
-  const edge = v.getBoundingClientRect().right + 1;
-  const all = [...v.querySelectorAll('*')];
-  const shown = all.filter((e) => e.getClientRects().length && !e.closest('.mv-heard'));
-  return shown.filter((e) => e.getBoundingClientRect().right > edge).map((e) => e.className || e.tagName);
-}"""
-
-
-@pytest.fixture(scope="module")
-def opened(pages: jupyter.Pages) -> Iterator[Page]:
-    page, heard = pages.open("sweep.ipynb", MADE, FEW, OTHER, views=3)
-    page.evaluate("jupyterapp.shell.collapseLeft()")
-    page.wait_for_timeout(300)
-    yield page
-    assert heard == []
-
-
-@pytest.fixture
-def page(opened: Page) -> Page:
-    for view in opened.locator(".mv").all():
-        view.focus()
-        opened.keyboard.press("r")
-    return opened
-
-
-def view(page: Page, index: int = 0) -> Locator:
-    return page.locator(".mv").nth(index)
-
-
-def says(shown: Locator) -> str:
-    return shown.locator(".mv-says").inner_text()
+opened = notebook("sweep.ipynb", MADE, FEW, OTHER, views=3)
 
 
 def picked(shown: Locator) -> int:
-    return int(shown.get_attribute("data-picked") or "none")
+    return number(shown, "picked")
 
 
 def test_keys_and_buttons_pick_rotations(page: Page) -> None:
     shown, sweep = view(page), Sweep.of(made(), 44)
     shown.focus()
-    for key, wanted in (
+    check_keys(
+        page,
+        lambda: picked(shown),
         ("ArrowRight", 1),
         ("ArrowDown", 33),
         ("ArrowUp", 1),
@@ -81,19 +62,14 @@ def test_keys_and_buttons_pick_rotations(page: Page) -> None:
         ("m", sweep.furthest),
         ("End", 255),
         ("Home", 0),
-    ):
-        page.keyboard.press(key)
-        assert picked(shown) == wanted, key
-    field = shown.get_by_role("spinbutton", name="rotation")
-    field.fill("199")
-    field.press("Enter")
+    )
+    type_in(shown, "rotation", 199)
     shown.get_by_role("button", name="Next that differs").click()
     assert picked(shown) == 210
     shown.get_by_role("button", name="Own").click()
     assert says(shown) == "picked rotation 44: the own one"
     expect(shown.locator(".mv-pair")).to_be_hidden()
-    field.fill("256")
-    field.press("Enter")
+    type_in(shown, "rotation", 256)
     expect(shown.get_by_role("alert")).to_have_text(
         "rotation 256 was asked for; there are rotations 0 to 255"
     )
@@ -169,38 +145,19 @@ def test_the_accessibility_tree(page: Page) -> None:
         plot = group.get_by_role("slider", name=name)
         expect(plot).to_have_attribute("aria-valuenow", "0")
         expect(plot).to_have_attribute("aria-valuetext", sweep.said(0))
-    for name in ("Previous", "Next that differs", "Own", "Furthest", "Full screen", "Keys"):
-        expect(group.get_by_role("button", name=name, exact=True)).to_be_visible()
+    check_there(group, "button", "Previous", "Next that differs", "Own", "Furthest", "Full screen", "Keys")
 
 
 def test_a_theme_redraws_and_a_narrow_or_full_screen_clips_nothing(page: Page) -> None:
     shown = view(page)
-    drawn = "(v) => v.querySelector('canvas').toDataURL()"
-    light = shown.evaluate(drawn)
-    jupyter.theme(page, "Dark")
-    assert shown.evaluate(drawn) != light
-    jupyter.theme(page, "Light")
-    page.set_viewport_size({"width": 420, "height": 900})
-    page.wait_for_timeout(300)
-    narrow = shown.evaluate(OUTSIDE)
-    page.set_viewport_size({"width": 1920, "height": 1080})
-    assert narrow == []
-    shown.focus()
-    page.keyboard.press("f")
-    expect(shown).to_have_class(re.compile("mv-full"))
+    drawn = shown.evaluate(CANVAS)
+    check_theme(page, shown, CANVAS)
+    check_width(page)
+    with resized(page, 1920, 1080), full_screen(page, shown):
+        picture = shown.locator(".mv-picture > :last-child").bounding_box()
+        told = shown.locator(".mv-says").bounding_box()
+        assert picture is not None
+        assert told is not None
+        assert picture["y"] + picture["height"] <= told["y"]
     page.wait_for_timeout(200)
-    assert shown.evaluate(OUTSIDE) == []
-    assert shown.evaluate("(v) => v.scrollHeight <= v.clientHeight + 1")
-    picture, told = (
-        shown.locator(".mv-picture > :last-child").bounding_box(),
-        shown.locator(".mv-says").bounding_box(),
-    )
-    assert picture is not None
-    assert told is not None
-    assert picture["y"] + picture["height"] <= told["y"]
-    assert shown.evaluate("(v) => parseFloat(getComputedStyle(v).fontSize) / innerHeight") > 0.019
-    page.keyboard.press("f")
-    expect(shown).not_to_have_class(re.compile("mv-full"))
-    page.set_viewport_size({"width": 1200, "height": 1000})
-    page.wait_for_timeout(200)
-    assert shown.evaluate(drawn) == light
+    assert shown.evaluate(CANVAS) == drawn

@@ -2,10 +2,19 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
 
-import lab as jupyter
 import pytest
+from page_checks import (
+    check_theme,
+    check_there,
+    check_width,
+    full_screen,
+    notebook,
+    resized,
+    says,
+    type_in,
+    view,
+)
 from playwright.sync_api import Locator, Page, expect
 
 import muser_viz as mv
@@ -16,30 +25,7 @@ START = "import muser_viz as mv\nmv.Staging()"
 SMALL = "small = mv.Staging(6, 4, 8)\nsmall"
 
 
-@pytest.fixture(scope="module")
-def opened(pages: jupyter.Pages) -> Iterator[tuple[Page, list[str]]]:
-    page, heard = pages.open("staging.ipynb", START, SMALL, "small", views=3)
-    yield page, heard
-    assert heard == []
-
-
-@pytest.fixture
-def page(opened: tuple[Page, list[str]]) -> Page:
-    page, _ = opened
-    for view in page.locator(".mv").all():
-        view.focus()
-        page.keyboard.press("r")
-    return page
-
-
-def view(page: Page, index: int = 0) -> Locator:
-    return page.locator(".mv").nth(index)
-
-
-def type_in(shown: Locator, name: str, value: int | str) -> None:
-    field = shown.get_by_role("spinbutton", name=name)
-    field.fill(str(value))
-    field.press("Enter")
+opened = notebook("staging.ipynb", START, SMALL, "small", views=3)
 
 
 def words(shown: Locator, line: str) -> str:
@@ -49,9 +35,7 @@ def words(shown: Locator, line: str) -> str:
 def check_shows(
     shown: Locator, position: int, chunk: int, window: int, query: int, staged: bool = False
 ) -> None:
-    assert shown.locator(".mv-says").text_content() == staging_sentence(
-        position, chunk, window, query, staged
-    )
+    assert says(shown) == staging_sentence(position, chunk, window, query, staged)
     lost = mv.rows_lost(position, chunk, window)
     assert shown.get_attribute("data-lost") == str(0 if staged else lost[query])
     counts = shown.locator(".mv-staging-counts p b").all_inner_texts()
@@ -231,45 +215,23 @@ def test_the_accessibility_tree(page: Page) -> None:
     group = page.get_by_role(
         "group", name="A chunk over a ring: what its queries have lost, and what is staged"
     ).first
-    for name in ("position", "chunk", "window", "query"):
-        expect(group.get_by_role("slider", name=name, exact=True)).to_be_visible()
+    check_there(group, "slider", "position", "chunk", "window", "query")
     expect(group.get_by_role("group", name="order")).to_be_visible()
     expect(group.get_by_role("slider", name="query")).to_have_attribute("aria-valuetext", "query 2,048")
 
 
 def test_full_screen_and_theme(page: Page) -> None:
     shown = view(page)
-    shown.focus()
-    page.keyboard.press("f")
-    expect(shown).to_have_class(re.compile("mv-full"))
-    page.wait_for_timeout(300)
-    assert shown.evaluate("(v) => v.scrollWidth <= v.clientWidth + 1")
-    page.keyboard.press("End")
-    page.keyboard.press("s")
-    page.keyboard.press("PageDown")
-    expect(view(page, 1)).to_have_class(re.compile("mv-full"))
-    page.keyboard.press("f")
-    expect(view(page, 1)).not_to_have_class(re.compile("mv-full"))
-    colour = "(v) => getComputedStyle(v.querySelector('.mv-staging-lost-line')).stroke"
-    light = shown.evaluate(colour)
-    jupyter.theme(page, "Dark")
-    assert shown.evaluate(colour) != light
-    jupyter.theme(page, "Light")
-    assert shown.evaluate(colour) == light
+    with resized(page, 1920, 1080), full_screen(page, shown):
+        pass
+    with full_screen(page, shown, whole=False):
+        page.keyboard.press("End")
+        page.keyboard.press("s")
+        page.keyboard.press("PageDown")
+        expect(view(page, 1)).to_have_class(re.compile("mv-full"))
+    check_theme(page, shown, "(v) => getComputedStyle(v.querySelector('.mv-staging-lost-line')).stroke")
 
 
 @pytest.mark.parametrize("width", [420, 900, 1_050, 1_290])
 def test_all_is_in_its_place_at_any_width(page: Page, width: int) -> None:
-    page.evaluate("jupyterapp.shell.collapseLeft()")
-    page.set_viewport_size({"width": width, "height": 900})
-    page.wait_for_timeout(300)
-    outside = view(page, 1).evaluate(
-        """(v) => {
-          const right = (e) => e.getBoundingClientRect().right;
-          return [...v.querySelectorAll('button, input, svg, p, b')].filter((e) =>
-            right(e) > right(e.closest('.mv-staging-setting') ?? v) + 1)
-            .map((e) => e.outerHTML);
-        }"""
-    )
-    page.set_viewport_size({"width": 1200, "height": 1000})
-    assert outside == []
+    check_width(page, width, ".mv-staging-setting")
