@@ -298,8 +298,9 @@ def test_the_slots_are_drawn_as_the_reference(pages: jupyter.Pages, mode: str) -
     page.keyboard.press("ArrowRight")
     drawn = pixels(shown)
     stored = REFERENCES / f"ring-{mode}.png"
-    if not stored.exists():  # a new view: look at what was drawn before it is kept
+    if not stored.exists():
         imsave(stored, drawn.astype(np.uint8))
+        pytest.fail(f"{stored} was not there: look at what was drawn into it, and run again")
     reference = (imread(stored) * 255).astype(int)
     assert drawn.shape == reference.shape
     assert wrong(drawn, reference) <= 4, f"compare with {stored}"
