@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -79,6 +81,7 @@ class Lab:
             env=environment,
             stdout=self._log,
             stderr=subprocess.STDOUT,
+            start_new_session=True,  # the command starts the server; they end together
         )
         self.url = self._address()
 
@@ -125,12 +128,14 @@ class Lab:
 
     def close(self) -> None:
         """Stop the server and its kernels."""
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        os.killpg(self.process.pid, signal.SIGTERM)
+        self.process.wait(20)
+        ends = time.monotonic() + 20
+        with contextlib.suppress(ProcessLookupError):  # until the whole group has gone
+            while time.monotonic() < ends:
+                os.killpg(self.process.pid, 0)
+                time.sleep(0.1)
+            os.killpg(self.process.pid, signal.SIGKILL)
         self._log.close()
         shutil.rmtree(self.settings, ignore_errors=True)
 
