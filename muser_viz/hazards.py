@@ -11,7 +11,8 @@ import numpy.typing as npt
 from muser_viz import launches
 from muser_viz.checks import floats
 from muser_viz.errors import InputError, NotLive
-from muser_viz.plane import KvPlane
+from muser_viz.layout import Layout
+from muser_viz.plane import F16, KvPlane
 from muser_viz.ring import Ring
 from muser_viz.snapshot import PlaneSnapshot
 
@@ -52,17 +53,9 @@ class UnfilledPlane(KvPlane):
     rows and no other. Errors as KvPlane.
     """
 
-    def __init__(
-        self,
-        capacity: int,
-        n_kv_heads: int = 2,
-        head_dim: int = 128,
-        head_major: bool = False,
-        backend: str | None = None,
-    ) -> None:
-        super().__init__(capacity, n_kv_heads, head_dim, head_major, backend)
-        poison = np.full(self.layout.shape, POISON, np.uint16).view(np.float16)
-        self._build(self.layout, Ring(self.capacity), poison, poison, backend)
+    @staticmethod
+    def _unwritten(layout: Layout) -> F16:
+        return np.full(layout.shape, POISON, np.uint16).view(np.float16)
 
     def reset(self) -> None:
         """Back to an empty plane by its bookkeeping alone: the rows keep what they hold."""

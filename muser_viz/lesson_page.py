@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -154,18 +154,15 @@ def _output(output: Any, views: _Views) -> dict[str, Any]:
     return {"html": html, "model": views.model(data.get(VIEW, {}).get("model_id", ""))}
 
 
-def _joined(outputs: Sequence[Any]) -> Iterator[Any]:
-    """Outputs with consecutive pieces of one stream as one."""
-    held: Any = None
+def joined(outputs: Sequence[Any]) -> list[Any]:
+    """Outputs with consecutive pieces of one stream as one: how a kernel flushes is a matter of time."""
+    whole: list[Any] = []
     for output in outputs:
-        if held is not None and output.output_type == "stream" and held.get("name") == output.get("name"):
-            held.text += output.text
-            continue
-        if held is not None:
-            yield held
-        held = output
-    if held is not None:
-        yield held
+        if whole and output.output_type == "stream" and whole[-1].get("name") == output.name:
+            whole[-1].text += output.text
+        else:
+            whole.append(output)
+    return whole
 
 
 def _cell(cell: Any, views: _Views, linked: Callable[[str], str]) -> dict[str, Any]:
@@ -177,7 +174,7 @@ def _cell(cell: Any, views: _Views, linked: Callable[[str], str]) -> dict[str, A
     return {
         "kind": "code",
         "html": sanitized(code),
-        "outputs": [_output(output, views) for output in _joined(cell.outputs)],
+        "outputs": [_output(output, views) for output in joined(cell.outputs)],
     }
 
 
@@ -186,8 +183,10 @@ def _asset(name: str) -> str:
 
 
 def _filled(template: str, **values: Any) -> str:
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(_asset(template)).render(version=__version__, **values)
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_asset), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    return environment.get_template(template).render(version=__version__, **values)
 
 
 def _raw(text: str, tag: str) -> Markup:
@@ -237,4 +236,10 @@ def lesson_page(notebook: Any, lessons: Sequence[Lesson], place: int) -> str:
 
 def index_page(lessons: Sequence[Lesson]) -> str:
     """The page that links the lessons, each with its question."""
-    return _filled("index.html", policy=_policy(()), lessons=lessons, style=_raw(_asset("page.css"), "style"))
+    return _filled(
+        "index.html",
+        policy=_policy(()),
+        title="The lessons",
+        styles=[_raw(_asset("page.css"), "style")],
+        lessons=lessons,
+    )

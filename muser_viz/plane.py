@@ -48,8 +48,13 @@ class KvPlane:
         backend: str | None = None,
     ) -> None:
         layout = Layout(capacity, n_kv_heads, head_dim, head_major)
-        empty = np.zeros(layout.shape, np.float16)
+        empty = self._unwritten(layout)
         self._build(layout, Ring(layout.capacity), empty, empty, backend)
+
+    @staticmethod
+    def _unwritten(layout: Layout) -> F16:
+        """What a buffer holds before its first store: zeros."""
+        return np.zeros(layout.shape, np.float16)
 
     def _build(self, layout: Layout, ring: Ring, key: F16, value: F16, backend: str | None) -> None:
         self.held = False
@@ -225,7 +230,7 @@ class KvPlane:
         InputError while a step of a store is open.
         """
         self._refuse_if_held()
-        empty = np.zeros(self.layout.shape, np.float16)
+        empty = self._unwritten(self.layout)
         self._build(self.layout, Ring(self.capacity), empty, empty, self.backend)
 
     def _refuse_if_held(self) -> None:

@@ -126,3 +126,14 @@ def full_screen(page: Page, shown: Locator, text: str | None = None, whole: bool
     yield
     page.keyboard.press("f")
     expect(page.locator(".mv.mv-full")).to_have_count(0)
+
+
+def check_full_and_on(page: Page, *keys: str) -> None:
+    """The first view is there whole on a large screen; after ``keys``, its last stop, a clicker goes on."""
+    shown = view(page)
+    with resized(page, 1920, 1080), full_screen(page, shown):
+        pass
+    with full_screen(page, shown, whole=False):
+        for key in (*keys, "PageDown"):
+            page.keyboard.press(key)
+        expect(view(page, 1)).to_have_class(re.compile("mv-full"))

@@ -10,19 +10,9 @@ import nbformat
 from nbclient import NotebookClient
 from tqdm import tqdm
 
+from muser_viz.lesson_page import VIEW, joined
+
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-VIEW = "application/vnd.jupyter.widget-view+json"
-
-
-def joined(outputs: list[Any]) -> list[Any]:
-    """Consecutive pieces of one stream as one: how a kernel flushes is a matter of time."""
-    whole: list[Any] = []
-    for output in outputs:
-        if whole and output.output_type == "stream" and whole[-1].get("name") == output.name:
-            whole[-1].text += output.text
-        else:
-            whole.append(output)
-    return whole
 
 
 def stripped(notebook: Any) -> Any:

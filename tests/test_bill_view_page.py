@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import random
-import re
 from typing import Any
 
 import pytest
 from page_checks import (
+    check_full_and_on,
     check_keys,
     check_theme,
     check_there,
     check_width,
-    full_screen,
     notebook,
-    resized,
     says,
     type_in,
     view,
@@ -260,14 +258,10 @@ def test_the_accessibility_tree(page: Page) -> None:
 
 
 def test_full_screen_and_theme(page: Page) -> None:
-    shown = view(page)
-    with resized(page, 1920, 1080), full_screen(page, shown):
-        pass
-    with full_screen(page, shown, whole=False):
-        page.keyboard.press("End")
-        page.keyboard.press("PageDown")
-        expect(view(page, 1)).to_have_class(re.compile("mv-full"))
-    check_theme(page, shown, "(v) => getComputedStyle(v.querySelector('.mv-bill-line.mv-bill-full')).stroke")
+    check_full_and_on(page, "End")
+    check_theme(
+        page, view(page), "(v) => getComputedStyle(v.querySelector('.mv-bill-line.mv-bill-full')).stroke"
+    )
 
 
 @pytest.mark.parametrize("width", [420, 900, 1_050, 1_290])

@@ -11,7 +11,9 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from store_lessons import FOLDER, VIEW, joined
+from store_lessons import FOLDER
+
+from muser_viz.lesson_page import VIEW, joined
 
 LESSONS = sorted(FOLDER.glob("*.ipynb"))
 FORBIDDEN = {

@@ -5,12 +5,11 @@ import re
 
 import pytest
 from page_checks import (
+    check_full_and_on,
     check_theme,
     check_there,
     check_width,
-    full_screen,
     notebook,
-    resized,
     says,
     type_in,
     view,
@@ -221,15 +220,8 @@ def test_the_accessibility_tree(page: Page) -> None:
 
 
 def test_full_screen_and_theme(page: Page) -> None:
-    shown = view(page)
-    with resized(page, 1920, 1080), full_screen(page, shown):
-        pass
-    with full_screen(page, shown, whole=False):
-        page.keyboard.press("End")
-        page.keyboard.press("s")
-        page.keyboard.press("PageDown")
-        expect(view(page, 1)).to_have_class(re.compile("mv-full"))
-    check_theme(page, shown, "(v) => getComputedStyle(v.querySelector('.mv-staging-lost-line')).stroke")
+    check_full_and_on(page, "End", "s")
+    check_theme(page, view(page), "(v) => getComputedStyle(v.querySelector('.mv-staging-lost-line')).stroke")
 
 
 @pytest.mark.parametrize("width", [420, 900, 1_050, 1_290])

@@ -129,9 +129,10 @@ def full_model(*, layers: int = 52, kind: Kind = "bfloat16", seed: int = 0, **wi
         raise InputError(f"kind {kind!r} was asked for; there are {', '.join(get_args(Kind))}")
     model = module.Model(module.ModelArgs(num_hidden_layers=whole("layers", layers, 1), **widths))
     dtype = getattr(mx, kind)
-    keys = iter(mx.random.split(mx.random.key(seed), len(list(_leaves(model.parameters())))))
-    for name, given in sorted(_leaves(model.parameters())):
-        values = mx.random.normal(given.shape, dtype, scale=_scale(name, tuple(given.shape)), key=next(keys))
+    leaves = sorted(_leaves(model.parameters()))
+    keys = mx.random.split(mx.random.key(seed), len(leaves))
+    for (name, given), key in zip(leaves, keys, strict=True):
+        values = mx.random.normal(given.shape, dtype, scale=_scale(name, tuple(given.shape)), key=key)
         if name == "model.norm.weight":
             values = values + 1
         values = values.astype(dtype)

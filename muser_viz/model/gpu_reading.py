@@ -10,7 +10,17 @@ import mlx.core as mx
 from muser_viz.checks import POSITION_LIMIT
 from muser_viz.errors import InputError
 from muser_viz.model.published import PublishedBuffer, PublishedDevice
-from muser_viz.model.reading import Pair, Reading, by_head, in_one, live_places, move, rows32, stamp
+from muser_viz.model.reading import (
+    Pair,
+    Reading,
+    by_head,
+    in_one,
+    live_places,
+    move,
+    rows32,
+    seen_places,
+    stamp,
+)
 from muser_viz.plane import KvPlane
 from muser_viz.ring import Ring, spans
 from muser_viz.store import Step
@@ -110,9 +120,7 @@ class GpuReading:
     def store_staged(self, keys: Any, values: Any, layer: int, step: Step | None) -> Pair:
         """Old rows and chunk as one, in temporal order; the chunk's rows are those that the kernel wrote."""
         plane, layout, kind = self.plane, self.plane.layout, keys.dtype
-        seen = min(plane.len, plane.capacity - 1)
-        first = plane.physical(plane.next_position - seen) if seen else 0
-        places = spans(first, seen, plane.capacity)
+        places = seen_places(plane)
         old = [[by_head(b.array[layout.index(place)], layout) for place in places] for b in self._buffers]
         rows = self._write(keys, values, layer, step)
         key, value = (in_one([*old[i], by_head(rows[i], layout)], 1)[None].astype(kind) for i in (0, 1))

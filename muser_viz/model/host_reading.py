@@ -9,10 +9,20 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from muser_viz.model.reading import Pair, Reading, by_head, in_one, live_places, move, rows32, stamp
+from muser_viz.model.reading import (
+    Pair,
+    Reading,
+    by_head,
+    in_one,
+    live_places,
+    move,
+    rows32,
+    seen_places,
+    stamp,
+)
 from muser_viz.model.row_copy import RowCopy
 from muser_viz.plane import F16, KvPlane
-from muser_viz.ring import Ring, spans
+from muser_viz.ring import Ring
 from muser_viz.store import Step
 
 
@@ -114,12 +124,10 @@ class HostReading:
     def store_staged(self, keys: Any, values: Any, layer: int, step: Step | None) -> Pair:
         """Copy out the rows that the chunk's queries see, store the chunk; old rows and chunk as one."""
         plane, layout = self.plane, self.plane.layout
-        seen = min(plane.len, plane.capacity - 1)
-        first = plane.physical(plane.next_position - seen) if seen else 0
         buffers = (plane.key_cache, plane.value_cache)
         parts = [
             [by_head(self._held(buffer)[layout.index(place)], layout).copy() for buffer in buffers]
-            for place in spans(first, seen, plane.capacity)
+            for place in seen_places(plane)
         ]
         k32, v32 = self._ready(keys, values)
         chunk = KvPlane(len(k32), layout.n_kv_heads, layout.head_dim, True, backend=plane.backend)

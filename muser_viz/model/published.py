@@ -11,6 +11,7 @@ else holds it. (§15.4, §15.8)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,8 @@ class PublishedDevice:
     def __init__(self, inner: MlxDevice) -> None:
         self._inner = inner
         self.name = inner.name
-        self._words: dict[tuple[Layout, int], Any] = {}
+        self._words: dict[Layout, Any] = {}
+        self._no_fence = inner._mx.zeros((1,), inner._mx.uint32)
         self._tokens: dict[Layout, Callable[[Any, Any], Sequence[Any]]] = {}
         self.put, self.get, self.half, self.read = inner.put, inner.get, inner.half, inner.read
         self.launch, self.describe = inner.launch, inner.describe
@@ -93,22 +95,26 @@ class PublishedDevice:
         own = Layout(count, layout.n_kv_heads, layout.head_dim, layout.head_major)
         single = count == 1 and not layout.head_major
         name = "muser_kv_store_f16" if single else "muser_kv_store_batch_f16"
-        words = self._words.get((own, count))
+        words = self._words.get(own)
         if words is None:
             scalars = [own.kv_dim, 0, count, 0, count, 0, 0, own.head_dim, int(own.head_major)]
-            words = mx.array(np.array(scalars[:2] if single else scalars, np.uint32))
-            self._words[own, count] = words
-            self._zero = mx.zeros((1,), mx.uint32)
+            words = self._words[own] = mx.array(np.array(scalars[:2] if single else scalars, np.uint32))
         key, value, _ = self._inner._call(
             name,
             (False, False),
-            [keys, values, words, self._zero],
+            [keys, values, words, self._no_fence],
             output_shapes=[own.shape, own.shape, (1,)],
             output_dtypes=[mx.float16, mx.float16, mx.uint32],
             grid=(own.size, 1, 1),
             threadgroup=(min(own.size, _THREADS), 1, 1),
         )
         return key, value
+
+
+@cache
+def _over(inner: MlxDevice) -> PublishedDevice:
+    """One for all planes of a device: what it traces serves every layer."""
+    return PublishedDevice(inner)
 
 
 def published(plane: KvPlane) -> PublishedDevice | None:
@@ -120,7 +126,7 @@ def published(plane: KvPlane) -> PublishedDevice | None:
         return plane.device
     if not isinstance(plane.device, MlxDevice):
         return None
-    device = PublishedDevice(plane.device)
+    device = _over(plane.device)
     key, value = plane.raw_key(), plane.raw_value()
     plane.device = device
     plane.key_cache, plane.value_cache = device.buffer(key), device.buffer(value)

@@ -8,7 +8,7 @@ import mlx.core as mx
 
 from muser_viz.layout import Layout
 from muser_viz.plane import KvPlane, Undo
-from muser_viz.ring import Ring
+from muser_viz.ring import Ring, spans
 from muser_viz.store import Step
 
 Reading = Literal["plane", "copy"]
@@ -77,6 +77,13 @@ def live_places(plane: KvPlane) -> list[slice]:
     if len(places) == 2 and places[0].stop == places[1].start:
         return [slice(places[0].start, places[1].stop)]
     return places
+
+
+def seen_places(plane: KvPlane) -> tuple[slice, ...]:
+    """The rows that the first query of a chunk sees, oldest first: up to ``capacity - 1``."""
+    seen = min(plane.len, plane.capacity - 1)
+    first = plane.physical(plane.next_position - seen) if seen else 0
+    return spans(first, seen, plane.capacity)
 
 
 def in_one(parts: list[Any], axis: int) -> Any:

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
-from muser_viz import resources
+from muser_viz.recorded import Recorded, read
 
 
 @dataclass(frozen=True)
-class ModelReceipt:
-    """One recorded run of the model: ISO date, backend, device, shape of the model, figures of each part."""
+class ModelReceipt(Recorded):
+    """One recorded run of the model: its shape, and the figures of each part."""
 
-    date: str
-    backend: str
-    device: str
-    machine: str
-    versions: dict[str, str]
-    command: str
     model: str
     results: dict[str, Any]
 
 
 def model_receipts() -> list[ModelReceipt]:
     """Every recorded run of the model, the oldest first. Recorded, not measured now."""
-    folder = resources.folder("kernels").joinpath("receipts", "model")
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        found.append(ModelReceipt(**{name: held[name] for name in ModelReceipt.__dataclass_fields__}))
-    return found
+    return read(ModelReceipt, "model")

@@ -6,10 +6,6 @@ function render({ model, el }) {
   s.picture.append(make("p", { class: "mv-asked" }, make("b", {}, "Exercise:"), ` ${model.get("asked")}`));
   s.root.insertBefore(solution, s.bar);
   s.listen(solution, "toggle", () => s.set("unfolded", solution.open));
-  // a clicker has nothing to step here: on to the next view of a talk
-  s.listen(s.root, "keydown", ({ key }) => {
-    if (s.full && key.startsWith("Page")) s.root.dispatchEvent(new KeyboardEvent("keydown", { key: key === "PageDown" ? "n" : "p" }));
-  });
 
   function draw() {
     const verdict = model.get("verdict");

@@ -42,10 +42,6 @@ function render({ model, el }) {
   s.listen(form, "submit", check);
   // JupyterLab keeps Enter from submitting
   s.listen(form, "keydown", (event) => event.key === "Enter" && event.target.matches("input") && check(event));
-  // a clicker has nothing to step here: on to the next view of a talk
-  s.listen(s.root, "keydown", ({ key }) => {
-    if (s.full && key.startsWith("Page")) s.root.dispatchEvent(new KeyboardEvent("keydown", { key: key === "PageDown" ? "n" : "p" }));
-  });
   s.picture.append(form);
 
   function draw() {

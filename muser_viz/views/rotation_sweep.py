@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import traitlets
@@ -52,8 +52,7 @@ class RotationSweep(View):
         measure: Measure = "words",
     ) -> None:
         sweep = Sweep.of(swept, own)
-        if measure not in get_args(Measure):
-            raise InputError(f"measure is {measure!r}; give one of {', '.join(get_args(Measure))}")
+        sweep.values(measure)  # refuses one that is none
         folds = sweep.folds
         if fold is None:
             fold = 0 if not folds else 32 if 32 in folds else folds[-1]

@@ -182,16 +182,18 @@ export function stage({ model, el }, { name, label, actions = [], state = [], dr
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (key !== "Enter" || !event.shiftKey) event.stopPropagation(); // else JupyterLab cuts the cell at x, with a button focused
     if (key === "Escape" && !help.hidden) { helped(false); event.preventDefault(); return; }
+    const by = { PageDown: 1, PageUp: -1 }[key];
+    const action = all.find((a) => a.keys?.includes(key.length === 1 ? key.toLowerCase() : key));
+    if (!action) {
+      if (by && s.full) { s.warn(""); onward(by); } // nothing to step here, as in a form: a clicker goes on
+      return;
+    }
     if (target.matches("input:not([type=range]):not([type=checkbox]), select, textarea")) return;
     if (target.matches("button, summary") && (key === " " || key === "Enter")) return;
     if (target.matches("[data-arrows]") && key.startsWith("Arrow")) return;
-    const action = all.find((a) => a.keys?.includes(key.length === 1 ? key.toLowerCase() : key));
-    if (!action) return;
     event.preventDefault();
-    event.stopPropagation();
     s.warn("");
-    if (!key.startsWith("Page")) { action.act(); return; }
-    const by = key === "PageDown" ? 1 : -1;
+    if (!by) { action.act(); return; }
     if ((model.get("stops")?.length ? toured(by) : action.act()) === false && s.full) onward(by);
   });
 

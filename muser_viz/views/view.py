@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
 from importlib.resources import files
 from typing import Any, Self
 
@@ -60,12 +59,9 @@ class Form(anywidget.AnyWidget):
         raise NotImplementedError(f"{type(self).__name__} takes no messages, got {content}")
 
     def _received(self, _: Any, content: dict[str, Any], __: Any) -> None:
-        self.shown(lambda: self.received(content))
-
-    def shown(self, act: Callable[[], None]) -> None:
-        """Run a callback; an error is shown in the widget."""
+        """``received``, with an error shown in the widget."""
         try:
-            act()
+            self.received(content)
         except Exception as error:
             self.send({"op": "error", "text": f"{type(error).__name__}: {error}"})
 
