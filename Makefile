@@ -33,16 +33,16 @@ ifeq ($(MLX),cpu)
 own_mlx := true
 else
 own_mlx := $(BIN)/python -m pip uninstall --quiet --yes mlx mlx-cpu && \
-  $(BIN)/python -m pip install --quiet --no-compile "mlx[$(MLX)]"
+  $(BIN)/python -m pip install --quiet "mlx[$(MLX)]"
 endif
 
 $(VENV)/.lab-$(MLX): pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile --editable '.[model]'
+	$(BIN)/python -m pip install --quiet --editable '.[model]'
 	$(own_mlx)
 	touch $@
 
 $(VENV)/.test-$(MLX): $(VENV)/.lab-$(MLX)
-	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	$(own_mlx)
 	touch $@
 
