@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from muser_viz.devices.protocol import Buffer, Device, Fresh
+from muser_viz.devices.protocol import Buffer, Device, Fresh, Kind, Launcher
 from muser_viz.layout import Layout
 from muser_viz.ring import Reservation, Ring
 
@@ -23,13 +25,14 @@ def store(
 
 
 def store_batch(
-    device: Device,
+    device: Launcher,
     keys: Any,
     values: Any,
     key_cache: Buffer,
     value_cache: Buffer,
     layout: Layout,
     reserved: Reservation,
+    kind: Kind = "float32",
 ) -> None:
     """The live rows of a chunk, either layout: ``muser_kv_store_batch_f16``."""
     if reserved.source_count == 0:
@@ -52,7 +55,93 @@ def store_batch(
             layout.head_dim,
             int(layout.head_major),
         ],
+        kind,
     )
+
+
+@dataclass(frozen=True)
+class Handed:
+    """Rows for a model: physical ones in this order, then those of a chunk, and where they go (§15.10).
+
+    ``places``: up to two slices. They go to row ``out_first`` and on of arrays that have
+    ``out_rows`` rows a head; None: arrays are made for them, which end with zeros where
+    ``room`` asks for more rows.
+    """
+
+    places: tuple[slice, ...]
+    chunk: int = 0
+    out_first: int = 0
+    out_rows: int | None = None
+    key_by_element: bool = False
+    room: int = 0
+
+    @cached_property
+    def old(self) -> int:
+        """Rows of the plane."""
+        return sum(place.stop - place.start for place in self.places)
+
+    @cached_property
+    def count(self) -> int:
+        """Rows in all."""
+        return self.old + self.chunk
+
+    @cached_property
+    def filled(self) -> int:
+        """Rows in all, with the zeros after them."""
+        return max(self.count, self.room)
+
+    def told(self, layout: Layout) -> tuple[int, ...]:
+        """The scalars that both kernels take."""
+        low = self.places[0] if self.places else slice(0, 0)
+        return (
+            layout.kv_dim,
+            layout.head_dim,
+            layout.capacity,
+            int(layout.head_major),
+            self.count,
+            low.start,
+            low.stop - low.start,
+            self.places[1].start if len(self.places) > 1 else 0,
+            self.out_first,
+            self.filled if self.out_rows is None else self.out_rows,
+            int(self.key_by_element),
+            self.filled,
+        )
+
+    def shape(self, layout: Layout) -> tuple[int, ...]:
+        """Of the arrays that are made for them."""
+        return (1, layout.n_kv_heads, self.filled, layout.head_dim)
+
+
+def rows(
+    device: Launcher,
+    chunk: tuple[Any, Any],
+    buffers: tuple[Buffer, Buffer],
+    layout: Layout,
+    wanted: Handed,
+    out: tuple[Any, Any] | None = None,
+    kind: Kind = "float32",
+) -> list[Any]:
+    """Rows of a plane, then of a chunk, for a model: ``muser_kv_rows_f16``; the arrays made for them."""
+    fresh = Fresh(wanted.shape(layout))
+    arguments = [*chunk, *buffers, *(out or (fresh, fresh)), *wanted.told(layout), wanted.old]
+    return device.launch("muser_kv_rows_f16", wanted.filled * layout.kv_dim, arguments, kind)
+
+
+def store_rows(
+    device: Launcher,
+    token: tuple[Any, Any],
+    buffers: tuple[Buffer, Buffer],
+    layout: Layout,
+    wanted: Handed,
+    row: int,
+    out: tuple[Any, Any] | None = None,
+    kind: Kind = "float32",
+) -> list[Any]:
+    """One token into ``row``, and rows of the plane for a model: ``muser_kv_store_rows_f16``."""
+    fresh = Fresh(wanted.shape(layout))
+    arguments = [*token, *buffers, *(out or (fresh, fresh)), *wanted.told(layout), row]
+    return device.launch("muser_kv_store_rows_f16", wanted.filled * layout.kv_dim, arguments, kind)
 
 
 def _live_rows(ring: Ring) -> list[int]:

@@ -121,6 +121,11 @@ class KvPlane:
         return self._ring.next_position
 
     @property
+    def state(self) -> tuple[int, int, int, int]:
+        """Capacity, len, and both origins."""
+        return self._ring.state
+
+    @property
     def nbytes(self) -> int:
         """Bytes allocated, K and V."""
         return self._bytes_of(self.capacity)
@@ -188,6 +193,10 @@ class KvPlane:
             launches.store_batch(
                 self.device, put(keys), put(values), self.key_cache, self.value_cache, self.layout, reserved
             )
+        self._ring = ring
+
+    def advance(self, ring: Ring) -> None:
+        """Take the state after a store that a caller launched on the buffers itself."""
         self._ring = ring
 
     def raw_key(self) -> F16:

@@ -94,8 +94,16 @@ class Ring:
         CacheDiscontinuity unless ``position == next_position``; InputError
         where it is no position. Then nothing is changed.
         """
-        self.append_batch(position, 1, layer)
-        return self.physical(position)
+        position, _ = span(position)
+        if position != self.next_position:
+            raise CacheDiscontinuity(layer, self.next_position, position)
+        row = (self._origin_physical + self._len) % self._capacity
+        if self._len < self._capacity:
+            self._len += 1
+        else:
+            self._origin_logical += 1
+            self._origin_physical = (self._origin_physical + 1) % self._capacity
+        return row
 
     def append_batch(self, position: int, count: int, layer: int | None = None) -> Reservation:
         """Reserve rows for ``count`` tokens from ``position`` (§15.5).
@@ -139,11 +147,13 @@ class Ring:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ring):
             return NotImplemented
-        return self._state() == other._state()
+        return self.state == other.state
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _state(self) -> tuple[int, int, int, int]:
+    @property
+    def state(self) -> tuple[int, int, int, int]:
+        """Capacity, len, and both origins."""
         return (self._capacity, self._len, self._origin_logical, self._origin_physical)
 
     def __repr__(self) -> str:

@@ -29,16 +29,21 @@ def _chain(device: Device, layout: Layout, steps: int) -> Generator[None, None, 
     a read that a later store overtakes, changes every word that follows.
     """
     empty = np.zeros(layout.shape, np.float16)
-    key_cache, value_cache = device.buffer(empty), device.buffer(empty)
+    caches = key_cache, value_cache = device.buffer(empty), device.buffer(empty)
     ring = Ring(layout.capacity)
     query = device.put(seeded(1, layout.n_kv_heads, layout.head_dim))
     row = device.put(seeded(2, layout.kv_dim))
     chunks = [device.put(seeded(3 + i, 5, layout.kv_dim)) for i in range(8)]
+    handed: list[Any] = []
     for step in range(steps):
         if step % 7 == 3:
             chunk = chunks[step // 7 % len(chunks)]
             reserved = ring.append_batch(ring.next_position, 5)
             launches.store_batch(device, chunk, chunk, key_cache, value_cache, layout, reserved)
+        elif step % 7 == 5:
+            write_index = ring.append(ring.next_position)
+            wanted = launches.Handed(ring.live_spans())
+            handed = launches.store_rows(device, (row, row), caches, layout, wanted, write_index)
         elif layout.head_major:
             reserved = ring.append_batch(ring.next_position, 1)
             launches.store_batch(device, row, row, key_cache, value_cache, layout, reserved)
@@ -52,7 +57,9 @@ def _chain(device: Device, layout: Layout, steps: int) -> Generator[None, None, 
         yield
     lanes = launches.lanes(device, scored, value_cache, layout.n_kv_heads, layout, ring)
     logits = launches.project(device, row, layout.kv_dim, 64, steps)
-    parts = [device.get(array) for array in (key_cache, value_cache, row, lanes, logits)]
+    wanted = launches.Handed(ring.live_spans(), chunk=5)
+    handed += launches.rows(device, (chunks[0], chunks[1]), caches, layout, wanted)
+    parts = [device.get(array) for array in (key_cache, value_cache, row, lanes, logits, *handed)]
     return np.concatenate([part.reshape(-1).view(np.uint8) for part in parts])
 
 

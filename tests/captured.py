@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,16 @@ import numpy as np
 
 from muser_viz.devices import compile as compiler
 from muser_viz.devices.mlx_gpu import MlxDevice, function
+from muser_viz.devices.protocol import KINDS, Kind
 
 
-def metal_source(name: str, in_place: tuple[bool, ...], inputs: list[Any], shape: dict[str, Any]) -> str:
+def metal_source(
+    name: str, in_place: tuple[bool, ...], kind: Kind, inputs: list[Any], shape: dict[str, Any]
+) -> str:
     """What MLX generates for one call."""
 
     def call(*arrays: Any) -> Any:
-        return function(name, "metal", in_place)(inputs=list(arrays), **shape, verbose=True)
+        return function(name, "metal", in_place, kind)(inputs=list(arrays), **shape, verbose=True)
 
     sys.stdout.flush()
     kept = os.dup(1)
@@ -65,9 +69,14 @@ def _compiled(source: str) -> Any:
         f"{{ for (uint x = 0; x < grid; ++x) {signature[1]}({passed}, uint3{{x, 0, 0}}); }}\n"
     )
     built = compiler.shared_object("captured", driver, ())
-    return ctypes.CDLL(str(built)).run, [
-        {"float16_t": "float16", "float": "float32"}.get(t, "uint32") for t in types
-    ]
+    names = {"float16_t": "float16", "bfloat16_t": "uint16", "float": "float32"}
+    return ctypes.CDLL(str(built)).run, [names.get(t, "uint32") for t in types]
+
+
+def words_of(array: mx.array) -> np.ndarray:
+    """An evaluated array in MLX's own memory; bf16 as its words."""
+    view: Any = memoryview(array)  # type: ignore[arg-type]
+    return np.frombuffer(view, np.uint16 if array.dtype == mx.bfloat16 else np.dtype(view.format))
 
 
 class CapturedDevice(MlxDevice):
@@ -77,18 +86,27 @@ class CapturedDevice(MlxDevice):
         super().__init__("metal")
         self.sources: dict[tuple[Any, ...], str] = {}
 
-    def _call(self, name: str, in_place: tuple[bool, ...], inputs: list[Any], **shape: Any) -> list[Any]:
+    def kernel(self, name: str, in_place: tuple[bool, ...], kind: Kind) -> Callable[..., list[Any]]:
+        return lambda **given: self.call(name, in_place, kind, **given)
+
+    def call(
+        self, name: str, in_place: tuple[bool, ...], kind: Kind, inputs: list[Any], **shape: Any
+    ) -> list[Any]:
+        """Run a kernel's generated source."""
         mx.eval(inputs)
-        key = (name, in_place, *(array.size < 8 for array in inputs))
+        inputs = [mx.contiguous(array) for array in inputs]
+        mx.eval(inputs)
+        key = (name, in_place, kind, *(array.size < 8 for array in inputs))
         if key not in self.sources:
-            self.sources[key] = metal_source(name, in_place, inputs, shape)
+            self.sources[key] = metal_source(name, in_place, kind, inputs, shape)
         run, dtypes = _compiled(self.sources[key])
-        views = [np.array(array, copy=False) for array in inputs]
         made = [
-            np.empty(size, np.uint32 if kind == mx.uint32 else np.float32)
-            for size, kind in zip(shape["output_shapes"], shape["output_dtypes"], strict=True)
+            np.empty(size, np.uint32 if dtype == mx.uint32 else KINDS[kind])
+            for size, dtype in zip(shape["output_shapes"], shape["output_dtypes"], strict=True)
         ]
-        arrays = [*views, *made]
-        assert [array.dtype for array in arrays] == [np.dtype(kind) for kind in dtypes]
+        arrays = [*(words_of(array) for array in inputs), *made]
+        assert [array.dtype for array in arrays] == [np.dtype(dtype) for dtype in dtypes]
         run(shape["grid"][0], (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
-        return [mx.array(array) for array in made]
+        return [
+            mx.array(array).view(dtype) for array, dtype in zip(made, shape["output_dtypes"], strict=True)
+        ]

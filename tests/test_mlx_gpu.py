@@ -100,13 +100,13 @@ def test_every_launch_that_touches_a_plane_takes_its_fence_and_gives_one_back(
 ) -> None:
     plane = mv.KvPlane(16, 2, 4)
     taken: list[list[int]] = []
-    call = captured._call
+    call = captured.call
 
-    def noted(name: str, in_place: tuple[bool, ...], inputs: list[Any], **shape: Any) -> list[Any]:
+    def noted(name: str, in_place: Any, kind: Any, inputs: list[Any], **shape: Any) -> list[Any]:
         taken.append([id(array) for array in inputs])
-        return call(name, in_place, inputs, **shape)
+        return call(name, in_place, kind, inputs=inputs, **shape)
 
-    captured._call = noted  # type: ignore[method-assign]
+    captured.call = noted  # type: ignore[method-assign]
     for position in range(3):
         plane.append(position, mv.seeded(1, 8), mv.seeded(2, 8))
         stored: Any = plane.key_cache

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import muser_viz as mv
+from muser_viz.devices.host import HostDevice
 from muser_viz.model.build import small_model
 from muser_viz.model.caches import PlaneCache, model_caches
 from muser_viz.model.host_reading import HostReading
@@ -29,8 +30,8 @@ def model() -> Any:
     return made()
 
 
-def fresh(reading: Any = None, geometry: mv.Geometry = SMALL, max_context: int = 256) -> list[PlaneCache]:
-    return model_caches(mv.KvStore(geometry, max_context), reading)
+def fresh(geometry: mv.Geometry = SMALL, max_context: int = 256) -> list[PlaneCache]:
+    return model_caches(mv.KvStore(geometry, max_context))
 
 
 def chunked(model: Any, caches: Any, sizes: list[int]) -> np.ndarray:
@@ -50,7 +51,6 @@ def test_one_at_a_time_across_the_wrap_every_logit_bit_is_the_peers(kind: Any) -
     model = made(kind)
     ours = feed_model(model, fresh(), TOKENS[:40])
     assert not mv.differing(feed_model(model, fresh(), TOKENS[:40]), ours).any(), "the control does not hold"
-    assert not mv.differing(feed_model(model, fresh("plane"), TOKENS[:40]), ours).any()
     assert not mv.differing(feed_model(model, peer_caches(model, rounded=True), TOKENS[:40]), ours).any()
 
 
@@ -60,7 +60,6 @@ def test_chunks_and_then_decode(kind: Any) -> None:
     level = [16, 16, 16, 16, 1, 1]  # 64 tokens, twice the window: then both have token n in row n % 32
     ours = chunked(model, fresh(), level)
     assert not mv.differing(chunked(model, fresh(), level), ours).any()
-    assert not mv.differing(chunked(model, fresh("plane"), level), ours).any()
     peer = chunked(model, peer_caches(model, rounded=True), level)
     assert not mv.differing(peer, ours).any()
     turned = [20, 20, 20, 1, 1]
@@ -82,32 +81,44 @@ def test_every_row_is_written_by_a_store_kernel(model: Any, monkeypatch: pytest.
     launched: list[str] = []
     launch = type(caches[0].plane.device).launch
 
-    def noted(self: Any, name: str, grid: int, arguments: Any) -> Any:
+    def noted(self: Any, name: str, *rest: Any) -> Any:
         launched.append(name)
-        return launch(self, name, grid, arguments)
+        return launch(self, name, *rest)
+
+    code = HostDevice.code
+
+    def coded(name: str, kind: Any) -> Any:
+        run = code(name, kind)
+        return lambda *given: launched.append(name) or run(*given)
 
     monkeypatch.setattr(type(caches[0].plane.device), "launch", noted)
+    monkeypatch.setattr(HostDevice, "code", staticmethod(coded))
     feed_model(model, caches, TOKENS[:20], 20)
-    assert launched == ["muser_kv_store_batch_f16"] * 4
+    assert launched == ["muser_kv_store_batch_f16", "muser_kv_rows_f16"] * 4
     launched.clear()
     feed_model(model, caches, TOKENS[20:21])
-    assert launched == ["muser_kv_store_f16"] * 3 + ["muser_kv_store_batch_f16"]
+    assert launched == ["muser_kv_rows_f16", "muser_kv_store_rows_f16"] * 4  # a copy of the rows is made
+    launched.clear()
+    feed_model(model, caches, TOKENS[21:22])
+    assert launched == ["muser_kv_store_rows_f16"] * 4
     peer = peer_caches(model)
     feed_model(model, peer, TOKENS[:20], 20)
     feed_model(model, peer, TOKENS[20:21])
-    key = np.array(peer[0].keys[0]).astype(np.float16)[:, :21]
+    feed_model(model, peer, TOKENS[21:22])
+    key = np.array(peer[0].keys[0]).astype(np.float16)[:, :22]
     assert np.array_equal(caches[0].plane.keys(), key)
 
 
 def test_only_a_chunk_that_wraps_is_staged(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     staged: list[tuple[int, int]] = []
-    before = HostReading.store_staged
+    before = HostReading.chunk
 
-    def noted(self: HostReading, keys: Any, *rest: Any) -> Any:
-        staged.append((self.plane.next_position, keys.shape[2]))
-        return before(self, keys, *rest)
+    def noted(self: HostReading, keys: Any, values: Any, kind: Any, staging: bool) -> Any:
+        if staging:
+            staged.append((self.plane.next_position, keys.shape[2]))
+        return before(self, keys, values, kind, staging)
 
-    monkeypatch.setattr(HostReading, "store_staged", noted)
+    monkeypatch.setattr(HostReading, "chunk", noted)
     caches = fresh()
     chunked(model, caches, [16, 16, 1])
     assert not staged
@@ -200,14 +211,15 @@ def test_what_a_cache_says_of_itself(model: Any) -> None:
 def test_trim_before_the_wrap_and_after(model: Any) -> None:
     from mlx_lm.models.cache import can_trim_prompt_cache, trim_prompt_cache
 
-    for reading in ("copy", "plane"):
-        caches = fresh(reading)
-        feed_model(model, caches, TOKENS[:20])
+    for geometry in (SMALL, mv.Geometry(5, 32, 2, 16, 512, 4)):  # of the second, the last layer is a ring
+        held = model if geometry is SMALL else made(geometry=geometry)
+        caches = fresh(geometry)
+        feed_model(held, caches, TOKENS[:20])
         assert can_trim_prompt_cache(caches)
         assert trim_prompt_cache(caches, 5) == 5
         assert {cache.offset for cache in caches} == {15}
-        ours = feed_model(model, caches, TOKENS[15:36])
-        assert not mv.differing(ours, feed_model(model, fresh(), TOKENS[:36])[15:]).any()
+        ours = feed_model(held, caches, TOKENS[15:36])
+        assert not mv.differing(ours, feed_model(held, fresh(geometry), TOKENS[:36])[15:]).any()
         assert not can_trim_prompt_cache(caches)
         assert trim_prompt_cache(caches, 1) == 0
         before = caches[0].plane.ring
@@ -258,8 +270,6 @@ def test_refusals_change_nothing(model: Any) -> None:
         mv.InputError, match="positions 38 to 39: an earlier call of the model ended half way, or some"
     ):
         feed_model(model, caches, [1])
-    with pytest.raises(mv.InputError, match="reading 'fast'"):
-        model_caches(caches[0].store, "fast")  # type: ignore[arg-type]
 
 
 def test_a_window_that_is_not_the_rings_is_refused(model: Any) -> None:

@@ -1,4 +1,4 @@
-"""What the host's copy of a plane holds: the plane's rows, in the model's type, bit for bit."""
+"""What a model on the host is handed: the plane's rows, in the model's type, bit for bit."""
 
 from __future__ import annotations
 
@@ -9,48 +9,49 @@ import numpy as np
 import pytest
 
 import muser_viz as mv
+from muser_viz.devices.protocol import KINDS
 from muser_viz.model.host_reading import HostReading
-from muser_viz.model.row_copy import bfloat16_words
-
-
-def test_every_f16_as_bf16_is_what_mlx_gives() -> None:
-    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-    number = ~np.isnan(every)
-    wanted = np.array(mx.array(every).astype(mx.bfloat16).view(mx.uint16))
-    assert np.array_equal(bfloat16_words(every)[number], wanted[number])
-    back = mx.array(bfloat16_words(every)).view(mx.bfloat16).astype(mx.float32)
-    assert np.array_equal(np.isnan(np.array(back)), ~number)
 
 
 @pytest.mark.parametrize("head_major", [False, True])
 @pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("kind", [mx.float32, mx.float16, mx.bfloat16], ids=["f32", "f16", "bf16"])
-def test_the_copy_is_the_plane_at_every_step(kind: Any, last: bool, head_major: bool) -> None:
-    plane = mv.KvPlane(32, 2, 8, head_major)
-    kept, copied = HostReading(plane, "copy", last), HostReading(plane, "plane", last)
-    made = mx.array(mv.seeded(1, 90, 2, 1, 8)).astype(kind)
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("backend", ["host", "numpy"])
+def test_what_is_handed_over_is_the_plane_at_every_step(
+    backend: str, kind: Any, last: bool, head_major: bool
+) -> None:
+    if not mv.backends()[backend].available:
+        pytest.skip(f"{backend}: {mv.backends()[backend].detail}")
+    plane = mv.KvPlane(32, 2, 8, head_major, backend)
+    reading = HostReading(plane, last)
+    type_ = getattr(mx, kind)
+    made = mx.array(mv.seeded(1, 90, 2, 1, 8)).astype(type_)
     place = 0
     for size in (1, 5, 10, 1, 1, 14, *[1] * 40):
         rows = mx.concatenate([made[i][None] for i in range(place, place + size)], axis=2)
-        held = kept.live(kind) if place else None
+        held = reading.live(kind) if place else None
         before = None if held is None else [np.array(each.astype(mx.float32)) for each in held]
-        kept.store(rows, -rows, 0, None)
-        found, wanted = kept.live(kind), copied.live(kind)
-        assert all(mx.array_equal(a, b) for a, b in zip(found, wanted, strict=True)), place
-        assert found[0].shape == (1, 2, plane.len, 8)
-        if before is not None and last and not head_major:  # a growing plane never overwrites a row
+        one = size == 1
+        found = reading.one(rows, -rows, kind) if one else reading.chunk(rows, -rows, kind, False)
+        raw = (plane.raw_key(), plane.raw_value())
+        wanted = [each if head_major else each.reshape(32, 2, 8).transpose(1, 0, 2) for each in raw]
+        for own, plain in zip(found, wanted, strict=True):
+            assert own.dtype == type_
+            assert mx.array_equal(own, mx.array(plain)[None, :, : plane.len].astype(type_)), place
+        if before is not None:  # what was handed over by a read stays as it was
             after = [np.array(each.astype(mx.float32)) for each in held or ()]
             assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
         place += size
-    assert kept.copy_nbytes == plane.nbytes * (2 if kind == mx.float32 else 1)
-    assert copied.copy_nbytes == 0
+    kept = 0 if last and not head_major else plane.nbytes * (2 if kind == "float32" else 1)
+    assert reading.copy_nbytes == kept
+    rounded = np.array(made[place - 1].astype(mx.float32)).astype(np.float16).reshape(2, 8)
+    assert np.array_equal(plane.keys()[:, -1], rounded)
 
 
 def test_a_full_rings_keys_lie_by_element_in_f32() -> None:
     plane = mv.KvPlane(32, 2, 8)
-    reading = HostReading(plane, "copy", False)
+    reading = HostReading(plane, False)
     row = mx.array(mv.seeded(1, 1, 2, 1, 8))
     for position in range(40):
-        reading.store(row * position, row, 0, None)
-        reading.live(mx.float32)
-        assert reading.arrays[0].shape == ((2, 8, 32) if position >= 31 else (2, 32, 8))
+        reading.one(row * position, row, "float32")
+        assert reading.arrays[0].shape == ((1, 2, 8, 32) if position >= 31 else (1, 2, 32, 8))

@@ -29,7 +29,7 @@ def rows(first: int, count: int, width: int = WIDTH) -> tuple[np.ndarray, np.nda
 
 def everything(plane: mv.KvPlane) -> tuple[Any, ...]:
     """All fields and all bytes."""
-    return (plane.ring._state(), plane.raw_key().tobytes(), plane.raw_value().tobytes())
+    return (plane.ring.state, plane.raw_key().tobytes(), plane.raw_value().tobytes())
 
 
 @pytest.mark.parametrize("head_major", [False, True], ids=["token-major", "head-major"])

@@ -48,7 +48,7 @@ def test_the_store_kernels_have_the_chapters_buffer_tables(name: str) -> None:
 
 
 def test_every_kernel_numbers_its_buffers_in_order() -> None:
-    assert len(source.catalogue()) == 7
+    assert len(source.catalogue()) == 9
     for kernel in source.catalogue().values():
         assert [p.index for p in kernel.buffers] == list(range(len(kernel.buffers)))
         assert kernel.thread_type == "uint"

@@ -24,8 +24,7 @@ def rows(position: int, count: int, layers: int = SMALL.n_layers) -> tuple[np.nd
 
 def everything(store: mv.KvStore) -> list[Any]:
     return [
-        (plane.ring._state(), plane.raw_key().tobytes(), plane.raw_value().tobytes())
-        for plane in store.planes
+        (plane.ring.state, plane.raw_key().tobytes(), plane.raw_value().tobytes()) for plane in store.planes
     ]
 
 

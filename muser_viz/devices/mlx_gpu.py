@@ -12,15 +12,15 @@ reads a Buffer, the fence is evaluated.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
 from importlib import metadata
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from muser_viz.devices.protocol import DTYPES, Fresh
+from muser_viz.devices.protocol import DTYPES, Fresh, Kind
 from muser_viz.devices.source import Kernel, catalogue
 from muser_viz.layout import Index
 
@@ -29,6 +29,26 @@ Platform = Literal["metal", "cuda"]
 _THREADS = 256
 _LEAST = 8
 """MLX hands arrays of fewer elements over as ``constant``, which no cast makes writable."""
+_KIND_NAMES: dict[Platform, dict[Kind, str]] = {
+    "metal": {"float16": "float16_t", "bfloat16": "bfloat16_t"},
+    "cuda": {"float16": "__half", "bfloat16": "__nv_bfloat16"},
+}
+_KIND_HEADER = """
+template <typename Pointer>
+struct muser_widened {
+    Pointer words;
+    HERE float operator[](uint i) const { return float(words[i]); }
+};
+struct muser_word {
+    device KIND *word;
+    HERE void operator=(float x) const { *word = KIND(x); }
+};
+struct muser_narrowed {
+    device KIND *words;
+    HERE muser_word operator[](uint i) const { return muser_word{words + i}; }
+};
+"""
+"""``float`` arrays that are of another kind in memory, for a body that reads and writes f32."""
 _CUDA_HEADER = """
 using uint = unsigned int;
 using half = __half;
@@ -43,11 +63,13 @@ __device__ inline To as_type(uint bits)
 """
 
 
-def generated(kernel: Kernel, platform: Platform, in_place: tuple[bool, ...]) -> dict[str, Any]:
+def generated(
+    kernel: Kernel, platform: Platform, in_place: tuple[bool, ...], kind: Kind = "float32"
+) -> dict[str, Any]:
     """What MLX's kernel constructor is handed: names, header, and source around the body.
 
     ``in_place`` says of each output, in order, whether it is a Buffer. Scalars
-    travel as words of one uint32 array.
+    travel as words of one uint32 array. ``float`` arrays are of ``kind``.
     """
     inputs: list[str] = []
     outputs: list[str] = []
@@ -61,6 +83,15 @@ def generated(kernel: Kernel, platform: Platform, in_place: tuple[bool, ...]) ->
             value = f"as_type<float>({word})" if parameter.base == "float" else word
             prelude.append(f"const {parameter.base} {parameter.name} = {value};")
             words += 1
+        elif parameter.base == "float" and kind != "float32":
+            array = f"{parameter.name}_words"
+            if parameter.kind == "in":
+                inputs.append(array)
+                prelude.append(f"const muser_widened<decltype({array})> {parameter.name}{{{array}}};")
+            else:
+                next(places)
+                outputs.append(array)
+                prelude.append(f"const muser_narrowed {parameter.name}{{{array}}};")
         elif parameter.kind == "in":
             inputs.append(parameter.name)
         elif next(places):
@@ -74,10 +105,13 @@ def generated(kernel: Kernel, platform: Platform, in_place: tuple[bool, ...]) ->
     prelude.append(f"const uint {kernel.thread_index} = {position};")
     prelude.append(f"if ({kernel.thread_index} == 0) muser_fence[0] = 1;")
     helpers = kernel.helpers
+    if kind != "float32":
+        helpers = _KIND_HEADER.replace("KIND", _KIND_NAMES[platform][kind]) + helpers
     if platform == "cuda":
         helpers = _CUDA_HEADER + re.sub(r"^static inline", "__device__ static inline", helpers, flags=re.M)
+    helpers = helpers.replace("HERE ", "__device__ " if platform == "cuda" else "")
     return {
-        "name": kernel.name + "".join("_p" if place else "_n" for place in in_place),
+        "name": f"{kernel.name}_{kind}" + "".join("_p" if place else "_n" for place in in_place),
         "input_names": [*inputs, "muser_words", "muser_before"],
         "output_names": [*outputs, "muser_fence"],
         "header": helpers + "\n",
@@ -86,12 +120,22 @@ def generated(kernel: Kernel, platform: Platform, in_place: tuple[bool, ...]) ->
 
 
 @cache
-def function(name: str, platform: Platform, in_place: tuple[bool, ...]) -> Any:
+def function(name: str, platform: Platform, in_place: tuple[bool, ...], kind: Kind) -> Any:
     """The MLX custom kernel for a kernel of the package."""
     import mlx.core as mx
 
     construct = mx.fast.metal_kernel if platform == "metal" else mx.fast.cuda_kernel
-    return construct(**generated(catalogue()[name], platform, in_place))
+    return construct(**generated(catalogue()[name], platform, in_place, kind))
+
+
+def _on_the_gpu(words: npt.NDArray[np.float16]) -> Any:
+    """An array in memory that the GPU owns: what NumPy filled would move there page by page when read."""
+    import mlx.core as mx
+
+    if not words.view(np.uint16).any():
+        return mx.zeros(words.shape, mx.float16)
+    half = words.size // 2
+    return mx.concatenate([mx.array(words[:half]), mx.array(words[half:])])
 
 
 class FencedBuffer:
@@ -104,7 +148,7 @@ class FencedBuffer:
         flat = np.ascontiguousarray(contents).reshape(-1)
         if flat.size < _LEAST:
             flat = np.concatenate([flat, np.zeros(_LEAST - flat.size, np.float16)])
-        self.array = mx.array(flat)
+        self.array = _on_the_gpu(flat)
         self.fence = mx.zeros((1,), dtype=mx.uint32)
         mx.eval(self.array, self.fence)
 
@@ -113,19 +157,77 @@ class FencedBuffer:
         """Elements, without padding."""
         return int(np.prod(self.shape))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> FencedBuffer:
+        """Its own array, which a kernel may write in place."""
+        import mlx.core as mx
+
+        mx.eval(self.fence)
+        return FencedBuffer(np.array(self.array)[: self.size].reshape(self.shape))
+
+
+class Launch:
+    """A kernel with its grid, scalars and outputs, to be queued over one array or another.
+
+    MLX runs what it queues when one of its outputs is needed, or with the next
+    launch over a Buffer of it.
+    """
+
+    def __init__(
+        self,
+        device: MlxDevice,
+        name: str,
+        grid: int,
+        words: tuple[int | float, ...],
+        outputs: tuple[tuple[int, ...], ...],
+        in_place: tuple[bool, ...],
+        kind: Kind,
+    ) -> None:
+        mx = device._mx
+        scalars = [p for p in catalogue()[name].buffers if p.kind == "scalar"]
+        typed = [DTYPES[p.base].type(word) for p, word in zip(scalars, words, strict=True)]
+        words_in_one = np.array([np.atleast_1d(word).view(np.uint32)[0] for word in typed])
+        self._words = mx.array(words_in_one)
+        self._no_fence = device.no_fence
+        self._kernel = device.kernel(name, in_place, kind)
+        self._shape = {
+            "output_shapes": [*outputs, (1,)],
+            "output_dtypes": [*(getattr(mx, kind) for _ in outputs), mx.uint32],
+            "grid": (grid, 1, 1),
+            "threadgroup": (min(grid, _THREADS), 1, 1),
+        }
+
+    def __call__(self, inputs: list[Any], buffers: Sequence[FencedBuffer]) -> list[Any]:
+        """Queue it: its outputs. ``inputs``: arrays in the kernel's order, with those of ``buffers``."""
+        before = self._no_fence
+        if buffers:
+            before = buffers[0].fence
+            for buffer in buffers:
+                if buffer.fence is not before:
+                    import mlx.core as mx
+
+                    before = mx.concatenate([each.fence for each in buffers])
+                    break
+        *outputs, fence = self._kernel(inputs=[*inputs, self._words, before], **self._shape)
+        for buffer in buffers:
+            buffer.fence = fence
+        return outputs
+
 
 class MlxDevice:
     """Kernels on a GPU that MLX drives."""
-
-    in_graph = True
-    """Whether a launch is a node of MLX's graph, so that it can be traced."""
 
     def __init__(self, platform: Platform) -> None:
         import mlx.core as mx
 
         self.name: str = platform
         self._platform: Platform = platform
-        self._mx = mx
+        self._mx: Any = mx
+        self.no_fence = mx.zeros((1,), mx.uint32)
+        self.prepared = lru_cache(maxsize=256)(self._prepared)
+        """A Launch, kept for the next time: a model's planes in one state share it."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> MlxDevice:
+        return self
 
     def describe(self) -> str:
         """The GPU and MLX's version."""
@@ -164,49 +266,49 @@ class MlxDevice:
             restored = FencedBuffer(contents)
             buffer.array, buffer.fence = restored.array, restored.fence
 
-    def launch(self, name: str, grid: int, arguments: Sequence[Any]) -> list[Any]:
+    def _prepared(
+        self,
+        name: str,
+        grid: int,
+        words: tuple[int | float, ...],
+        outputs: tuple[tuple[int, ...], ...],
+        in_place: tuple[bool, ...],
+        kind: Kind,
+    ) -> Launch:
+        return Launch(self, name, grid, words, outputs, in_place, kind)
+
+    def launch(self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32") -> list[Any]:
         """Queue a kernel over ``grid`` threads and return its outputs; does not wait."""
-        mx = self._mx
-        kernel = catalogue()[name]
+        outputs, fences = self.build(name, grid, arguments, kind)
+        self._mx.async_eval(*outputs, *fences)
+        return outputs
+
+    def build(
+        self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32"
+    ) -> tuple[list[Any], list[Any]]:
+        """``launch``, left in MLX's graph until an output is needed: outputs, fence of its Buffers."""
         inputs: list[Any] = []
-        words: list[Any] = []
+        words: list[int | float] = []
         touched: list[FencedBuffer] = []
         in_place: list[bool] = []
-        fresh: list[Fresh] = []
-        for parameter, given in zip(kernel.buffers, arguments, strict=True):
+        fresh: list[tuple[int, ...]] = []
+        for parameter, given in zip(catalogue()[name].buffers, arguments, strict=True):
             if parameter.kind == "scalar":
-                words.append(DTYPES[parameter.base].type(given))
+                words.append(given)
                 continue
             if parameter.kind == "out":
                 in_place.append(isinstance(given, FencedBuffer))
             if isinstance(given, Fresh):
-                fresh.append(given)
+                fresh.append(given.shape)
             elif isinstance(given, FencedBuffer):
                 touched.append(given)
                 inputs.append(given.array)
             else:
                 inputs.append(given)
-        packed = np.concatenate([np.atleast_1d(word).view(np.uint32) for word in words])
-        fences = {id(buffer.fence): buffer.fence for buffer in touched}
-        before = list(fences.values())
-        ordered = (
-            mx.concatenate(before) if len(before) > 1 else before[0] if before else mx.zeros((1,), mx.uint32)
-        )
-        outputs: list[Any]
-        *outputs, fence = self._call(
-            name,
-            tuple(in_place),
-            [*inputs, mx.array(packed), ordered],
-            output_shapes=[*(output.shape for output in fresh), (1,)],
-            output_dtypes=[*(mx.float32 for _ in fresh), mx.uint32],
-            grid=(grid, 1, 1),
-            threadgroup=(min(grid, _THREADS), 1, 1),
-        )
-        for buffer in touched:
-            buffer.fence = fence
-        mx.async_eval(fence, *outputs)
-        return outputs
+        queued = self.prepared(name, grid, tuple(words), tuple(fresh), tuple(in_place), kind)
+        return queued(inputs, touched), [buffer.fence for buffer in touched[:1]]
 
-    def _call(self, name: str, in_place: tuple[bool, ...], inputs: list[Any], **shape: Any) -> list[Any]:
-        """Hand a kernel to MLX: its outputs, the new fence last."""
-        return list(function(name, self._platform, in_place)(inputs=inputs, **shape))
+    def kernel(self, name: str, in_place: tuple[bool, ...], kind: Kind) -> Callable[..., list[Any]]:
+        """What hands a kernel to MLX: its outputs, the new fence last."""
+        handing: Callable[..., list[Any]] = function(name, self._platform, in_place, kind)
+        return handing

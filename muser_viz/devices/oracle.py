@@ -6,14 +6,15 @@ slow where a kernel sums in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from muser_viz.devices.host import Arrays
-from muser_viz.devices.protocol import Fresh
+from muser_viz.devices.protocol import KINDS, Fresh, Kind
+from muser_viz.devices.source import catalogue
 
 F32 = npt.NDArray[np.float32]
 _TINY = np.float32(2.0**-40)
@@ -52,6 +53,26 @@ def exp(x: F32) -> F32:
     p = fma(fma(p, r, f(1)), r, f(1))
     powers = np.where(x > f(-(2.0**-26)), f(1), p * np.ldexp(f(1), n.astype(np.int32)))
     return np.where(too_low, f(0), powers).astype(np.float32)
+
+
+def bfloat16_words(x: Any) -> npt.NDArray[np.uint16]:
+    """The words of numbers as bf16, rounded from f32 to nearest, ties to even."""
+    words = np.asarray(x, np.float32).view(np.uint32)
+    rounded = (words + np.uint32(0x7FFF) + ((words >> 16) & 1)) >> 16
+    quiet = (words >> 16) | np.uint32(0x40)
+    return np.where(np.isnan(x), quiet, rounded).astype(np.uint16)
+
+
+def _widened(x: Any, kind: Kind) -> F32:
+    """An array of ``kind`` as f32."""
+    if kind == "bfloat16":
+        x = (x.astype(np.uint32) << 16).view(np.float32)
+    return np.asarray(x, np.float32)
+
+
+def _narrowed(x: F32, kind: Kind) -> npt.NDArray[Any]:
+    """f32 as an array of ``kind``."""
+    return bfloat16_words(x) if kind == "bfloat16" else x.astype(KINDS[kind])
 
 
 def _drop_tiny(x: F32) -> F32:
@@ -108,6 +129,118 @@ def _store_batch(
             cache.reshape(-1, capacity, head_dim)[:, physical] = per_head
         else:
             cache.reshape(capacity, kv_dim)[physical] = live
+
+
+def _hand(
+    caches: Iterable[Any],
+    outputs: Iterable[F32],
+    layout: tuple[int, int, int],
+    physical: npt.NDArray[np.int64],
+    first: int,
+    out_rows: int,
+    key_by_element: int,
+) -> None:
+    """Physical rows of both caches to row ``first`` and on of the outputs, head by head."""
+    head_dim, capacity, head_major = layout
+    for cache, out, by_element in zip(caches, outputs, (key_by_element, 0), strict=True):
+        if head_major:
+            taken = cache.reshape(-1, capacity, head_dim)[:, physical]
+        else:
+            taken = cache.reshape(capacity, -1, head_dim)[physical].transpose(1, 0, 2)
+        place = slice(first, first + len(physical))
+        if by_element:
+            out.reshape(len(taken), head_dim, out_rows)[:, :, place] = taken.transpose(0, 2, 1)
+        else:
+            out.reshape(len(taken), out_rows, head_dim)[:, place] = taken
+
+
+def _places(first: int, low_rows: int, second: int, rows: int) -> npt.NDArray[np.int64]:
+    i = np.arange(rows)
+    return np.where(i < low_rows, first + i, second + (i - low_rows))
+
+
+def _rows(
+    key: F32,
+    value: F32,
+    key_cache: Any,
+    value_cache: Any,
+    key_rows: F32,
+    value_rows: F32,
+    kv_dim: int,
+    head_dim: int,
+    capacity: int,
+    head_major: int,
+    rows: int,
+    first: int,
+    low_rows: int,
+    second: int,
+    out_first: int,
+    out_rows: int,
+    key_by_element: int,
+    filled_rows: int,
+    old_rows: int,
+) -> None:
+    outputs, to = (key_rows, value_rows), (out_rows, key_by_element)
+    old = _places(first, low_rows, second, min(rows, old_rows))
+    layout = (head_dim, capacity, head_major)
+    _hand((key_cache, value_cache), outputs, layout, old, out_first, *to)
+    new, empty = rows - len(old), filled_rows - rows
+    after = np.zeros((2, new + empty, kv_dim), np.float16)
+    for room, given in zip(after, (key, value), strict=True):
+        room[:new] = given.reshape(-1)[: new * kv_dim].reshape(new, kv_dim)
+    if new + empty:
+        every = np.arange(new + empty)
+        _hand(after, outputs, (head_dim, new + empty, 0), every, out_first + len(old), *to)
+
+
+def _store_rows(
+    key: F32,
+    value: F32,
+    key_cache: Any,
+    value_cache: Any,
+    key_rows: F32,
+    value_rows: F32,
+    kv_dim: int,
+    head_dim: int,
+    capacity: int,
+    head_major: int,
+    rows: int,
+    first: int,
+    low_rows: int,
+    second: int,
+    out_first: int,
+    out_rows: int,
+    key_by_element: int,
+    filled_rows: int,
+    write_index: int,
+) -> None:
+    if write_index in _places(first, low_rows, second, rows):
+        for cache, source in ((key_cache, key), (value_cache, value)):
+            if head_major:
+                cache.reshape(-1, capacity, head_dim)[:, write_index] = source.reshape(-1, head_dim)
+            else:
+                cache.reshape(capacity, kv_dim)[write_index] = source.reshape(kv_dim)
+    _rows(
+        key,
+        value,
+        key_cache,
+        value_cache,
+        key_rows,
+        value_rows,
+        kv_dim,
+        head_dim,
+        capacity,
+        head_major,
+        rows,
+        first,
+        low_rows,
+        second,
+        out_first,
+        out_rows,
+        key_by_element,
+        filled_rows,
+        rows,
+    )
 
 
 def _scores(
@@ -224,6 +357,8 @@ def _project(attended: F32, logits: F32, inputs: int, vocab: int, seed: int) -> 
 _KERNELS: dict[str, Callable[..., None]] = {
     "muser_kv_store_f16": _store,
     "muser_kv_store_batch_f16": _store_batch,
+    "muser_kv_rows_f16": _rows,
+    "muser_kv_store_rows_f16": _store_rows,
     "muser_scores_f32": _scores,
     "muser_weights_f32": _weights,
     "muser_mix_f32": _mix,
@@ -241,9 +376,24 @@ class NumpyDevice(Arrays):
         """NumPy's version."""
         return f"NumPy {np.__version__}, no kernel"
 
-    def launch(self, name: str, grid: int, arguments: Sequence[Any]) -> list[npt.NDArray[Any]]:  # noqa: ARG002
+    def launch(
+        self,
+        name: str,
+        grid: int,  # noqa: ARG002
+        arguments: Sequence[Any],
+        kind: Kind = "float32",
+    ) -> list[npt.NDArray[Any]]:
         """Compute what the kernel computes over its whole grid; done on return."""
-        passed = [np.empty(a.shape, np.float32) if isinstance(a, Fresh) else a for a in arguments]
+        passed = [np.empty(a.shape, KINDS[kind]) if isinstance(a, Fresh) else a for a in arguments]
+        parameters = catalogue()[name].buffers
+        floats = [i for i, p in enumerate(parameters) if p.base == "float" and p.kind != "scalar"]
+        computed = list(passed)
+        if kind != "float32":
+            for i in floats:
+                computed[i] = _widened(passed[i], kind)
         with np.errstate(over="ignore", invalid="ignore"):
-            _KERNELS[name](*passed)
+            _KERNELS[name](*computed)
+            for i in floats:
+                if computed[i] is not passed[i] and parameters[i].kind == "out":
+                    passed[i][...] = _narrowed(computed[i], kind)
         return [array for array, given in zip(passed, arguments, strict=True) if isinstance(given, Fresh)]

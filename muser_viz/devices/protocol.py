@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,19 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
 }
 
 
+Kind = Literal["float32", "float16", "bfloat16"]
+"""What a kernel's ``float`` arrays are in memory: widened to f32 where read, rounded where written."""
+KINDS: Mapping[str, np.dtype[Any]] = {
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(np.uint16),
+}
+"""The same for NumPy, which has no bf16: its words."""
+
+
 @dataclass(frozen=True)
 class Fresh:
-    """An f32 output that the launch allocates."""
+    """An output that the launch allocates, of the launch's kind."""
 
     shape: tuple[int, ...]
 
@@ -33,7 +43,14 @@ class Buffer(Protocol):
         """Its shape in the plane's own layout."""
 
 
-class Device(Protocol):
+class Launcher(Protocol):
+    """Whatever launches a kernel by name."""
+
+    def launch(self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32") -> list[Any]:
+        """Run a kernel over ``grid`` threads; its ``float`` arrays are of ``kind``."""
+
+
+class Device(Launcher, Protocol):
     """A place where kernels run.
 
     A device array is whatever the backend computes with: a NumPy array or an
@@ -65,6 +82,3 @@ class Device(Protocol):
 
     def write(self, parts: Sequence[tuple[Any, Index, npt.NDArray[np.float16]]]) -> None:
         """Put slices of Buffers back, bit for bit."""
-
-    def launch(self, name: str, grid: int, arguments: Sequence[Any]) -> list[Any]:
-        """Run a kernel over ``grid`` threads."""

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn
 
 import mlx.core as mx
 
 from muser_viz.checks import whole
+from muser_viz.devices.mlx_gpu import MlxDevice
+from muser_viz.devices.protocol import Kind
 from muser_viz.errors import ContextExhausted, InputError
 from muser_viz.model.gpu_reading import GpuReading
 from muser_viz.model.host_reading import HostReading
-from muser_viz.model.published import published
-from muser_viz.model.reading import Reader, Reading
-from muser_viz.plane import KvPlane
+from muser_viz.model.reading import KINDS, Reading
 from muser_viz.ring import Ring
 from muser_viz.store import KvStore, Step
-
-_KINDS = (mx.float32, mx.float16, mx.bfloat16)
-
-
-def _name(kind: Any) -> str:
-    return str(kind).removeprefix("mlx.core.")
 
 
 class PlaneCache:
@@ -32,39 +26,28 @@ class PlaneCache:
     handed back is in the model's own type.
     """
 
-    def __init__(self, store: KvStore, layer: int, reading: Reading | None = None) -> None:
+    def __init__(self, store: KvStore, layer: int) -> None:
         self.store = store
         self.layer = whole("layer", layer, 0, store.geometry.n_layers - 1)
-        if reading is not None and reading not in get_args(Reading):
-            raise InputError(f"reading {reading!r} was asked for; there are {', '.join(get_args(Reading))}")
-        self._asked = reading
-        self._kind = "float16"
-        self._opened: tuple[object, Reader] | None = None
-        self._reader()
-
-    def _reader(self) -> Reader:
-        """The plane's reader; another where the plane has been given another device since."""
-        plane = self.plane
-        if self._opened is None or self._opened[0] is not plane.device:
-            device = published(plane)
-            reader: Reader
-            if device is None:
-                last = self.layer == self.store.geometry.n_layers - 1
-                reader = HostReading(plane, self._asked or "copy", last)
-            else:
-                reader = GpuReading(plane, device, self._asked or "plane")
-            self._opened = (plane.device, reader)
-        return self._opened[1]
-
-    @property
-    def plane(self) -> KvPlane:
+        self.plane = store.planes[self.layer]
         """The plane."""
-        return self.store.planes[self.layer]
+        geometry = store.geometry
+        self._one_token = (1, geometry.n_kv_heads, 1, geometry.head_dim)
+        self._kind: Kind = "float16"
+        self._opened: tuple[object, Reading] | None = None
 
-    @property
-    def reading(self) -> Reading:
-        """What attention is handed: ``"plane"``, or ``"copy"``."""
-        return self._reader().reading
+    def _reading(self) -> Reading:
+        """The plane's reading; another where the plane has been given another device since."""
+        plane = self.plane
+        device = plane.device
+        if self._opened is None or self._opened[0] is not device:
+            reading: Reading
+            if isinstance(device, MlxDevice):
+                reading = GpuReading(plane, device)
+            else:
+                reading = HostReading(plane, last=self.layer == self.store.geometry.n_layers - 1)
+            self._opened = (device, reading)
+        return self._opened[1]
 
     @property
     def offset(self) -> int:
@@ -80,38 +63,45 @@ class PlaneCache:
         up to ``capacity - 1`` earlier rows and the chunk, staged in temporal order
         (§15.9). InputError, ContextExhausted: then nothing was changed.
         """
-        shape, plane = keys.shape, self.plane
-        if shape != values.shape or len(shape) != 4 or shape[0] != 1 or shape[2] < 1:
+        shape, dtype = keys.shape, keys.dtype
+        if shape != self._one_token or values.shape != shape:
+            self._check_shapes(shape, values.shape)
+        kind, count = KINDS.get(dtype), shape[2]
+        if kind is None or values.dtype != dtype:
+            if kind is None or values.dtype not in KINDS:
+                raise InputError(
+                    f"keys are {dtype} and values {values.dtype}; float32, float16 and bfloat16 are stored"
+                )
+            values = values.astype(dtype)
+        step = self._allowed(count)
+        if step is not None:
+            step.claim(self.layer)
+        self._kind = kind
+        reading = self._reading()
+        if count == 1:
+            return reading.one(keys, values, kind)
+        return reading.chunk(keys, values, kind, self._staged(count))
+
+    def _check_shapes(self, keys: tuple[int, ...], values: tuple[int, ...]) -> None:
+        plane = self.plane
+        if keys != values or len(keys) != 4 or keys[0] != 1 or keys[2] < 1:
             raise InputError(
-                f"keys are {tuple(shape)} and values {tuple(values.shape)}; "
+                f"keys are {tuple(keys)} and values {tuple(values)}; "
                 "give (1, n_kv_heads, n, head_dim) of both: one session"
             )
-        if shape[1] != plane.n_kv_heads or shape[3] != plane.head_dim:
+        if keys[1] != plane.n_kv_heads or keys[3] != plane.head_dim:
             raise InputError(
-                f"keys have {shape[1]} heads of {shape[3]} and the plane {plane.n_kv_heads} of "
+                f"keys have {keys[1]} heads of {keys[3]} and the plane {plane.n_kv_heads} of "
                 f"{plane.head_dim}: make the store with the model's own geometry"
             )
-        if keys.dtype not in _KINDS or values.dtype not in _KINDS:
-            raise InputError(
-                f"keys are {keys.dtype} and values {values.dtype}; float32, float16 and bfloat16 are stored"
-            )
-        step = self._allowed(int(keys.shape[2]))
-        self._kind = _name(keys.dtype)
-        reader = self._reader()
-        if values.dtype != keys.dtype:
-            values = values.astype(keys.dtype)
-        if self._staged(int(keys.shape[2])):
-            return reader.store_staged(keys, values, self.layer, step)
-        reader.store(keys, values, self.layer, step)
-        return reader.live(keys.dtype)
 
     def _staged(self, count: int) -> bool:
         """Whether a chunk's queries lose rows of the plane as it lies, or would not see them in order."""
         plane = self.plane
-        return count > 1 and (plane.len + count > plane.capacity or plane.origin_physical > 0)
+        return plane.len + count > plane.capacity or plane.origin_physical > 0
 
     def _allowed(self, count: int) -> Step | None:
-        position, store = self.offset, self.store
+        position, store = self.plane.next_position, self.store
         if position + count > store.max_context:
             raise ContextExhausted(
                 f"position {position + count - 1} is past max_context {store.max_context}; "
@@ -135,7 +125,7 @@ class PlaneCache:
         """The live rows in physical order, in the type last stored."""
         if self.empty():
             raise InputError("the plane holds no token: give the model one first")
-        return self._reader().live(getattr(mx, self._kind))
+        return self._reading().live(self._kind)
 
     def make_mask(self, N: int, window_size: int | None = None, return_array: bool = False) -> Any:  # noqa: N803
         """The mask of ``N`` queries over what ``update_and_fetch`` will return.
@@ -179,12 +169,12 @@ class PlaneCache:
     @property
     def nbytes(self) -> int:
         """Bytes of the plane, and of the copy that attention reads, where one is kept."""
-        return self.plane.nbytes + self._reader().copy_nbytes
+        return self.plane.nbytes + self._reading().copy_nbytes
 
     @property
     def state(self) -> list[Any]:
-        """What ``mx.eval`` waits for before the next chunk: the plane's arrays, where MLX holds them."""
-        return self._reader().arrays
+        """What ``mx.eval`` waits for before the next chunk: MLX's arrays of what was stored."""
+        return self._reading().arrays
 
     @state.setter
     def state(self, given: Any) -> NoReturn:  # noqa: ARG002
@@ -219,7 +209,7 @@ class PlaneCache:
             )
         if count:
             rest = Ring(plane.capacity, len=plane.len - count, origin_physical=plane.origin_physical)
-            self._reader().trim(rest)
+            self._reading().trim(rest)
         return count
 
     def to_quantized(self, group_size: int = 64, bits: int = 4) -> NoReturn:
@@ -232,15 +222,14 @@ class PlaneCache:
         return f"PlaneCache(layer {self.layer}, {self.plane.ring!r})"
 
 
-def model_caches(store: KvStore, reading: Reading | None = None) -> list[PlaneCache]:
+def model_caches(store: KvStore) -> list[PlaneCache]:
     """A cache for each plane of ``store``, to be given to the model: ``model(tokens, cache=...)`` (§15.10).
 
-    ``reading``: ``"plane"``, or ``"copy"``; None takes what is fast where the
-    planes are. InputError while a step is open.
+    InputError while a step is open.
     """
     if store.open_step is not None:
         raise InputError("a step of the store is open: make the caches before it, or after")
-    return [PlaneCache(store, layer, reading) for layer in range(store.geometry.n_layers)]
+    return [PlaneCache(store, layer) for layer in range(store.geometry.n_layers)]
 
 
 def positions(caches: Sequence[Any]) -> int:

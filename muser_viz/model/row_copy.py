@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from ctypes import c_uint64
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from muser_viz.model.reading import Pair, by_head, stamp
-from muser_viz.plane import F16, KvPlane
+from muser_viz import launches
+from muser_viz.devices.host import HostDevice, address
+from muser_viz.devices.protocol import KINDS, Kind
+from muser_viz.devices.source import catalogue
+from muser_viz.launches import Handed
+from muser_viz.model.reading import Pair, live_places, stamp
+from muser_viz.plane import KvPlane
+from muser_viz.ring import Ring
+
+_KERNEL = "muser_kv_store_rows_f16"
+_NAMES = [parameter.name for parameter in catalogue()[_KERNEL].buffers]
+_FIRST, _OUT_FIRST, _WRITE_INDEX = (_NAMES.index(name) for name in ("first", "out_first", "write_index"))
 
 
-def bfloat16_words(rows: F16) -> npt.NDArray[np.uint16]:
-    """The words of f16 numbers as bf16, rounded to nearest even: what MLX's cast gives."""
-    words = rows.astype(np.float32).view(np.uint32)
-    rounded = (words + np.uint32(0x7FFF) + ((words >> 16) & 1)) >> 16
-    quiet = (words >> 16) | np.uint32(0x40)
-    return np.where(np.isnan(rows), quiet, rounded).astype(np.uint16)
-
-
-@cache
-def _bfloat16_table() -> npt.NDArray[np.uint16]:
-    return bfloat16_words(np.arange(1 << 16, dtype=np.uint16).view(np.float16))
-
-
-def _by_element(plane: KvPlane, kind: Any) -> bool:
+def _by_element(plane: KvPlane, kind: Kind, ring: Ring) -> bool:
     """Whether K is to lie with the head's elements outermost."""
-    return bool(kind == mx.float32) and not plane.head_major and plane.len == plane.capacity
+    return kind == "float32" and not plane.head_major and ring.len == ring.capacity
+
+
+def words_of(array: Any) -> npt.NDArray[Any]:
+    """A C-ordered MLX array that was evaluated, as NumPy sees it without a copy; bf16 as its words."""
+    view = memoryview(array)
+    return np.frombuffer(view, np.uint16 if array.dtype == mx.bfloat16 else view.format)
 
 
 class RowCopy:
@@ -37,57 +41,66 @@ class RowCopy:
     It lies as MLX's matmul on a CPU is fastest: head by head, for a token-major
     operand would be copied whole for every query head; and in f32, of a full ring,
     with the elements of K outermost. Where it lies changes no bit: a score is summed
-    over the head's elements, one after another, either way.
-
-    ``put`` brings rows up to date from what the kernel wrote, in place, through NumPy
-    views of MLX's memory. ``lazily``: through MLX instead, so that what was handed
-    out before keeps its rows.
+    over the head's elements, one after another, either way. ``ring``: the state that it
+    is first read in.
     """
 
-    def __init__(self, plane: KvPlane, kind: Any, lazily: bool) -> None:
-        self._columns = _by_element(plane, kind)
-        self._lazily = lazily
+    def __init__(self, plane: KvPlane, kind: Kind, ring: Ring) -> None:
+        layout = plane.layout
+        self._plane = plane
+        self.by_element = _by_element(plane, kind, ring)
         self.kind = kind
         self.stamp = stamp(plane)
-        buffers: tuple[Any, Any] = (plane.key_cache, plane.value_cache)
-        self._rows = [by_head(np.asarray(buffer), plane.layout) for buffer in buffers]
-        made = [mx.array(np.ascontiguousarray(rows)).astype(kind) for rows in self._rows]
-        if self._columns:
-            made[0] = mx.contiguous(made[0].swapaxes(1, 2))
-        words = [array.view(mx.uint16) if kind == mx.bfloat16 else array for array in made]
-        mx.eval(words)
-        self.arrays = [word.view(kind) for word in words] if kind == mx.bfloat16 else words
+        shape = (1, layout.n_kv_heads, layout.capacity, layout.head_dim)
+        shapes = [(*shape[:2], shape[3], shape[2]) if self.by_element else shape, shape]
+        self.arrays: list[Any] = [mx.zeros(each, getattr(mx, kind)) for each in shapes]
         mx.eval(self.arrays)
-        self._views = [] if lazily else [np.array(word, copy=False) for word in words]
-        if self._columns and self._views:
-            self._views[0] = self._views[0].swapaxes(1, 2)
-
-    def put(self, plane: KvPlane, place: slice) -> bool:
-        """Take the rows that the kernel wrote at ``place``; False where another copy is to be made."""
-        if _by_element(plane, self.kind) and not self._columns:
-            return False
-        if self._lazily:
-            for i, rows in enumerate(self._rows):
-                written = mx.array(np.ascontiguousarray(rows[:, place])).astype(self.kind)
-                if self._columns and i == 0:
-                    self.arrays[0][:, :, place] = written.swapaxes(1, 2)
-                else:
-                    self.arrays[i][:, place] = written
-        else:
-            for view, rows in zip(self._views, self._rows, strict=True):
-                if self.kind == mx.bfloat16:
-                    view[:, place] = _bfloat16_table()[rows[:, place].view(np.uint16)]
-                else:
-                    view[:, place] = rows[:, place]
-        self.stamp = stamp(plane)
-        return True
-
-    def trimmed(self, plane: KvPlane) -> bool:
-        """Go on after a trim, which leaves the rows as they are; False where another copy is to be made."""
-        self.stamp = stamp(plane)
-        return not self._columns
-
-    def pair(self) -> Pair:
-        """K and V of every row, live or not: ``(n_kv_heads, capacity, head_dim)``."""
         key, value = self.arrays
-        return (key.swapaxes(1, 2) if self._columns else key), value
+        self._whole: Pair = (key.swapaxes(2, 3) if self.by_element else key), value
+        mx.eval(self._whole)
+        self._words = (words_of(self.arrays[0]), words_of(self.arrays[1]))
+        self._buffers = (plane.key_cache, plane.value_cache)
+        every = Handed((slice(0, layout.capacity),), key_by_element=self.by_element)
+        nothing = (np.zeros(1, KINDS[kind]),) * 2
+        launches.rows(plane.device, nothing, self._buffers, layout, every, self._words, kind)
+        self._code: Callable[..., None] | None = None
+        if isinstance(plane.device, HostDevice):
+            self._code = plane.device.code(_KERNEL, kind)
+            addresses = [address(array) for array in (*self._buffers, *self._words)]
+            told = self._newest(0).told(layout)
+            self._given = (c_uint64 * (len(told) + 7))(0, 0, *addresses, *told, 0)
+
+    def goes_on(self, kind: Kind, ring: Ring) -> bool:
+        """Whether it has the plane's rows as they are now, and can take one more."""
+        right = self.stamp is stamp(self._plane) and self.kind == kind
+        return right and self.by_element == _by_element(self._plane, kind, ring)
+
+    def put(self, keys: Any, values: Any, row: int) -> None:
+        """Store a token in its row of the plane and here: MLX's arrays of ``kind``, C-ordered, evaluated.
+
+        Once a layer and token, while MLX waits: so nothing is looked at again.
+        """
+        if self._code is not None:
+            given = self._given
+            given[0], given[1] = address(keys), address(values)
+            given[_FIRST] = given[_OUT_FIRST] = given[_WRITE_INDEX] = row
+            self._code(0, self._plane.layout.kv_dim, given)
+            return
+        device, layout, token = self._plane.device, self._plane.layout, (words_of(keys), words_of(values))
+        newest = self._newest(row)
+        launches.store_rows(device, token, self._buffers, layout, newest, row, self._words, self.kind)
+
+    def _newest(self, row: int) -> Handed:
+        """One row of the plane, to the same row here."""
+        return Handed((slice(row, row + 1),), 0, row, self._plane.capacity, self.by_element)
+
+    def live(self, ring: Ring) -> Pair:
+        """The live rows of a state in ascending physical order: ``(1, n_kv_heads, len, head_dim)``."""
+        key, value = self._whole
+        if ring.len == ring.capacity:
+            return key, value
+        places = live_places(ring)
+        if len(places) == 1:
+            return key[:, :, places[0]], value[:, :, places[0]]
+        key, value = (mx.concatenate([rows[:, :, p] for p in places], axis=2) for rows in (key, value))
+        return key, value

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import copy
-import ctypes
 from typing import Any
 
 import mlx.core as mx
 import numpy as np
 import pytest
-from captured import CapturedDevice, _compiled, metal_source
+from captured import CapturedDevice
 
 import muser_viz as mv
 from muser_viz import devices
-from muser_viz.devices import mlx_gpu
-from muser_viz.devices.source import catalogue
+from muser_viz.devices.protocol import KINDS
 from muser_viz.model.build import small_model
 from muser_viz.model.caches import model_caches
-from muser_viz.model.published import PublishedDevice, published
+from muser_viz.model.gpu_reading import GpuReading
 from muser_viz.model.runs import feed_model, peer_caches
 
 SMALL = mv.Geometry(4, 32, 2, 16, 512, 4)
@@ -26,28 +24,15 @@ OPEN = devices.device
 
 
 class Captured(CapturedDevice):
-    """The captured device, with f16 outputs that a launch allocates."""
-
-    in_graph = False
+    """The captured device, with a list of what it launched."""
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[str] = []
 
-    def _call(self, name: str, in_place: tuple[bool, ...], inputs: list[Any], **shape: Any) -> list[Any]:
+    def call(self, name: str, *rest: Any, **given: Any) -> list[Any]:
         self.calls.append(name)
-        if any(in_place) or mx.float16 not in shape["output_dtypes"]:
-            return super()._call(name, in_place, inputs, **shape)
-        mx.eval(inputs)
-        run, dtypes = _compiled(metal_source(name, in_place, inputs, shape))
-        made = [
-            np.empty(size, np.uint32 if kind == mx.uint32 else np.float16)
-            for size, kind in zip(shape["output_shapes"], shape["output_dtypes"], strict=True)
-        ]
-        arrays = [*(np.array(array, copy=False) for array in inputs), *made]
-        assert [array.dtype for array in arrays] == [np.dtype(kind) for kind in dtypes]
-        run(shape["grid"][0], (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
-        return [mx.array(array) for array in made]
+        return super().call(name, *rest, **given)
 
 
 @pytest.fixture
@@ -63,13 +48,11 @@ def made(kind: Any = "float32") -> Any:
     return small_model(SMALL, hidden=32, feed_forward=32, vocab=64, kind=kind)
 
 
-@pytest.mark.parametrize("reading", ["plane", "copy"])
-@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
-def test_the_bits_are_the_hosts_and_the_peers(captured: Captured, kind: Any, reading: Any) -> None:
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_the_bits_are_the_hosts_and_the_peers(captured: Captured, kind: Any) -> None:
     model = made(kind)
     store = mv.KvStore(SMALL, 256)
-    caches = model_caches(store, reading)
-    assert all(isinstance(plane.device, PublishedDevice) for plane in store.planes)
+    caches = model_caches(store)
     host = mv.KvStore(SMALL, 256, backend="host" if mv.backends()["host"].available else "numpy")
     others = model_caches(host)
     peer = peer_caches(model, rounded=True)
@@ -83,18 +66,20 @@ def test_the_bits_are_the_hosts_and_the_peers(captured: Captured, kind: Any, rea
         assert own.ring == other.ring
         assert own.raw_key().tobytes() == other.raw_key().tobytes()
         assert own.raw_value().tobytes() == other.raw_value().tobytes()
-    assert set(captured.calls) == {"muser_kv_store_f16", "muser_kv_store_batch_f16"}
+    token = captured.calls[-4:]
+    assert token == ["muser_kv_store_rows_f16"] * 4
+    assert set(captured.calls) == {"muser_kv_store_batch_f16", "muser_kv_rows_f16", *token}
 
 
 @pytest.mark.usefixtures("captured")
-def test_a_published_plane_is_a_plane() -> None:
+def test_a_plane_that_a_model_fills_is_a_plane() -> None:
     model = made()
     store = mv.KvStore(SMALL, 256)
     caches = model_caches(store)
     feed_model(model, caches, TOKENS[:35], 35)
     again = store.turned()
     row = mv.seeded(1, 4, 32)
-    store.append(35, row, row)  # the kernel writes in place, behind its fence
+    store.append(35, row, row)
     again.append(35, row, row)
     assert [p.raw_key().tobytes() for p in store.planes] == [p.raw_key().tobytes() for p in again.planes]
     before = [p.raw_value().tobytes() for p in store.planes]
@@ -111,14 +96,10 @@ def test_a_published_plane_is_a_plane() -> None:
         plane.reset()
     wanted = feed_model(model, model_caches(mv.KvStore(SMALL, 256)), TOKENS[:3])
     assert not mv.differing(feed_model(model, caches, TOKENS[:3]), wanted).any()
+    assert [rows.shape for rows in caches[0].keys_and_values()] == [(1, 2, 3, 16)] * 2
     caches[0].trim(1)
     assert caches[0].offset == 2
-    assert len(caches[0].state) == 2
-
-
-def test_a_plane_of_the_host_is_not_published() -> None:
-    plane = mv.KvPlane(32, 2, 16, backend="numpy")
-    assert published(plane) is None
+    assert len(caches[0].state) == 1
 
 
 def test_nothing_is_evaluated_on_the_way(captured: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,22 +108,26 @@ def test_nothing_is_evaluated_on_the_way(captured: Captured, monkeypatch: pytest
     caches = model_caches(mv.KvStore(SMALL, 256))
     feed_model(model, caches, TOKENS[:40], 40)
 
-    def lazily(name: str, in_place: Any, inputs: list[Any], **shape: Any) -> list[Any]:  # noqa: ARG001
-        keys, values = (x.reshape(s) for x, s in zip(inputs[:2], shape["output_shapes"], strict=False))
-        return [keys.astype(mx.float16), values.astype(mx.float16), mx.zeros((1,), mx.uint32)]
+    def lazily(name: str, in_place: Any, kind: Any, inputs: list[Any], **shape: Any) -> list[Any]:  # noqa: ARG001
+        return [mx.zeros(size) + inputs[0].sum() for size in shape["output_shapes"]]
 
-    monkeypatch.setattr(captured, "_call", lazily)
+    monkeypatch.setattr(captured, "call", lazily)
     evaluated: list[Any] = []
-    monkeypatch.setattr(mx, "eval", lambda *arrays: evaluated.append(arrays))
+    for name in ("eval", "async_eval"):
+        monkeypatch.setattr(mx, name, lambda *arrays: evaluated.append(arrays))
     said = model(mx.array([[5]]), cache=caches)
+    said = model(mx.array([[5, 6, 7]]), cache=caches)
     assert not evaluated
     monkeypatch.undo()
     mx.eval(said)
 
 
-@pytest.mark.parametrize("name", ["muser_kv_store_f16", "muser_kv_store_batch_f16"])
-def test_the_source_for_cuda_writes_rows_of_its_own(name: str) -> None:
-    made = mlx_gpu.generated(catalogue()[name], "cuda", (False, False))
-    assert made["output_names"] == ["key_cache", "value_cache", "muser_fence"]
-    assert made["input_names"] == ["key", "value", "muser_words", "muser_before"]
-    assert made["source"].endswith(catalogue()[name].body)
+def test_planes_in_one_state_share_a_launch(captured: Captured) -> None:
+    readings = [GpuReading(mv.KvPlane(32, 2, 16), captured) for _ in range(3)]
+    row = mx.array(mv.seeded(1, 1, 2, 1, 16))
+    for reading in readings:
+        reading.one(row, row, "float32")
+    assert captured.prepared.cache_info().misses == 2  # of this state, and of the next
+    assert len({id(reading.plane._ring) for reading in readings}) == 1
+    readings[0].plane.append(1, mv.seeded(2, 32), mv.seeded(3, 32))
+    assert [reading.plane.len for reading in readings] == [2, 1, 1]
