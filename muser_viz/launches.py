@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from muser_viz.devices.protocol import Buffer, Device, Fresh, Kind, Launcher
+from muser_viz.devices.protocol import Buffer, Device, Fresh, Kind
 from muser_viz.layout import Layout
 from muser_viz.ring import Reservation, Ring
 
@@ -24,8 +24,23 @@ def store(
     device.launch("muser_kv_store_f16", kv_dim, [key, value, key_cache, value_cache, kv_dim, row])
 
 
+def told_batch(layout: Layout, reserved: Reservation) -> tuple[int, ...]:
+    """The scalars of ``muser_kv_store_batch_f16``."""
+    return (
+        layout.kv_dim,
+        reserved.source_first,
+        reserved.source_count,
+        reserved.start_position,
+        layout.capacity,
+        reserved.origin_logical,
+        reserved.origin_physical,
+        layout.head_dim,
+        int(layout.head_major),
+    )
+
+
 def store_batch(
-    device: Launcher,
+    device: Device,
     keys: Any,
     values: Any,
     key_cache: Buffer,
@@ -37,26 +52,8 @@ def store_batch(
     """The live rows of a chunk, either layout: ``muser_kv_store_batch_f16``."""
     if reserved.source_count == 0:
         return
-    device.launch(
-        "muser_kv_store_batch_f16",
-        reserved.source_count * layout.kv_dim,
-        [
-            keys,
-            values,
-            key_cache,
-            value_cache,
-            layout.kv_dim,
-            reserved.source_first,
-            reserved.source_count,
-            reserved.start_position,
-            layout.capacity,
-            reserved.origin_logical,
-            reserved.origin_physical,
-            layout.head_dim,
-            int(layout.head_major),
-        ],
-        kind,
-    )
+    arguments = [keys, values, key_cache, value_cache, *told_batch(layout, reserved)]
+    device.launch("muser_kv_store_batch_f16", reserved.source_count * layout.kv_dim, arguments, kind)
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ class Handed:
 
 
 def rows(
-    device: Launcher,
+    device: Device,
     chunk: tuple[Any, Any],
     buffers: tuple[Buffer, Buffer],
     layout: Layout,
@@ -129,7 +126,7 @@ def rows(
 
 
 def store_rows(
-    device: Launcher,
+    device: Device,
     token: tuple[Any, Any],
     buffers: tuple[Buffer, Buffer],
     layout: Layout,

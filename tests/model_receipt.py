@@ -128,7 +128,7 @@ def memory(run: Run) -> None:
 
 
 def pipelined(run: Run, caches: Any, count: int) -> float:
-    """Tokens a second, the next step queued before the last is read, as mlx-lm generates."""
+    """Seconds of ``count`` tokens, the next step queued before the last is read, as mlx-lm generates."""
     token = mx.array([[5]])
     start = time.perf_counter()
     for _ in range(count):
@@ -138,59 +138,55 @@ def pipelined(run: Run, caches: Any, count: int) -> float:
         mx.eval(token)
         token = after
     mx.eval(token)
-    return count / (time.perf_counter() - start)
+    return time.perf_counter() - start
 
 
 def waited(run: Run, caches: Any, count: int) -> float:
-    """Tokens a second, each read before the next step."""
+    """Seconds of ``count`` tokens, each read before the next step."""
     token = mx.array([[5]])
     start = time.perf_counter()
     for _ in range(count):
         token = mx.argmax(run.model(token, cache=caches)[:, -1:], axis=-1)
         mx.eval(token)
-    return count / (time.perf_counter() - start)
+    return time.perf_counter() - start
+
+
+def in_turn(
+    run: Run, act: Callable[..., float], held: dict[str, Any], bursts: int, count: int
+) -> list[float]:
+    """Tokens a second of each, in short bursts that take turns: what slows the machine slows both."""
+    seconds = dict.fromkeys(held, 0.0)
+    for burst in range(bursts):
+        for name in sorted(held, reverse=bool(burst % 2)):
+            seconds[name] += act(run, held[name], count)
+    return [bursts * count / each for each in seconds.values()]
 
 
 def decode(run: Run) -> None:
-    """Tokens a second on each, prefill past the wrap and decode, three runs taken in turn."""
-    length, count = run.window + run.chunk, 16 if run.small else 64
+    """Tokens a second on each, prefill past the wrap and decode, three runs."""
+    length, (bursts, count) = run.window + run.chunk, (12, 4) if run.small else (8, 10)
     makers: dict[str, Callable[[], Any]] = {
         "mlx-lm's caches": lambda: peer_caches(run.model),
         "our planes": lambda: model_caches(run.store()),
     }
-    held, first = {}, {}
-    for name, make in makers.items():
-        for turn in ("first", "second"):  # the first one compiles kernels
-            caches = make()
+    held: dict[str, Any] = {}
+    prefill: dict[str, list[float]] = {name: [] for name in makers}
+    for turn in range(4):  # the first one compiles kernels
+        for name, make in makers.items():
+            caches = held[name] = make()
             start = time.perf_counter()
             run.prefill(caches, length)
-            first[name, turn] = length / (time.perf_counter() - start)
-        held[name] = caches
-        run.say(
-            f"{name}: prefill {first[name, 'first']:.1f} then {first[name, 'second']:.1f} tokens a second"
-        )
-    speeds: dict[str, dict[str, list[float]]] = {"pipelined": {}, "waited": {}}
+            if turn:
+                prefill[name].append(length / (time.perf_counter() - start))
+    speeds: dict[str, list[list[float]]] = {}
     for way, act in (("pipelined", pipelined), ("waited", waited)):
-        for caches in held.values():
-            act(run, caches, 3)
-        for _ in range(3):
-            for name, caches in held.items():
-                speeds[way].setdefault(name, []).append(act(run, caches, count))
-    peer = "mlx-lm's caches"
-    run.found(
-        f"prefill of {length:,}, tokens a second",
-        {name: round(first[name, "second"], 1) for name in makers},
-    )
-    for way, found in speeds.items():
-        run.found(f"decode {way}, tokens a second", {n: [round(x, 2) for x in v] for n, v in found.items()})
-        run.found(
-            f"decode {way}, times as fast as mlx-lm's caches",
-            {
-                n: [round(a / b, 3) for a, b in zip(v, found[peer], strict=True)]
-                for n, v in found.items()
-                if n != peer
-            },
-        )
+        in_turn(run, act, held, 2, 3)
+        speeds[f"decode {way}"] = [in_turn(run, act, held, bursts, count) for _ in range(3)]
+    speeds[f"prefill of {length:,}"] = [list(each) for each in zip(*prefill.values(), strict=True)]
+    for what, runs in speeds.items():
+        for name, of_one in zip(held, zip(*runs, strict=True), strict=True):
+            run.found(f"{what}, tokens a second on {name}", [round(each, 2) for each in of_one])
+        run.found(f"{what}, times as fast as on mlx-lm's caches", [round(b / a, 3) for a, b in runs])
 
 
 def compare(run: Run) -> None:

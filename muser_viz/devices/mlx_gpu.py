@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from muser_viz.devices.protocol import DTYPES, Fresh, Kind
+from muser_viz.devices.protocol import Fresh, Kind
 from muser_viz.devices.source import Kernel, catalogue
 from muser_viz.layout import Index
 
@@ -183,10 +183,12 @@ class Launch:
         kind: Kind,
     ) -> None:
         mx = device._mx
-        scalars = [p for p in catalogue()[name].buffers if p.kind == "scalar"]
-        typed = [DTYPES[p.base].type(word) for p, word in zip(scalars, words, strict=True)]
-        words_in_one = np.array([np.atleast_1d(word).view(np.uint32)[0] for word in typed])
-        self._words = mx.array(words_in_one)
+        scalars = [p.base for p in catalogue()[name].buffers if p.kind == "scalar"]
+        in_bits = [
+            np.float32(word).view(np.uint32) if base == "float" else word
+            for base, word in zip(scalars, words, strict=True)
+        ]
+        self._words = mx.array(np.array(in_bits, np.uint32))
         self._no_fence = device.no_fence
         self._kernel = device.kernel(name, in_place, kind)
         self._shape = {
@@ -279,14 +281,6 @@ class MlxDevice:
 
     def launch(self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32") -> list[Any]:
         """Queue a kernel over ``grid`` threads and return its outputs; does not wait."""
-        outputs, fences = self.build(name, grid, arguments, kind)
-        self._mx.async_eval(*outputs, *fences)
-        return outputs
-
-    def build(
-        self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32"
-    ) -> tuple[list[Any], list[Any]]:
-        """``launch``, left in MLX's graph until an output is needed: outputs, fence of its Buffers."""
         inputs: list[Any] = []
         words: list[int | float] = []
         touched: list[FencedBuffer] = []
@@ -306,7 +300,9 @@ class MlxDevice:
             else:
                 inputs.append(given)
         queued = self.prepared(name, grid, tuple(words), tuple(fresh), tuple(in_place), kind)
-        return queued(inputs, touched), [buffer.fence for buffer in touched[:1]]
+        outputs = queued(inputs, touched)
+        self._mx.async_eval(*outputs, *(buffer.fence for buffer in touched[:1]))
+        return outputs
 
     def kernel(self, name: str, in_place: tuple[bool, ...], kind: Kind) -> Callable[..., list[Any]]:
         """What hands a kernel to MLX: its outputs, the new fence last."""

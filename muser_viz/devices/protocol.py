@@ -43,14 +43,7 @@ class Buffer(Protocol):
         """Its shape in the plane's own layout."""
 
 
-class Launcher(Protocol):
-    """Whatever launches a kernel by name."""
-
-    def launch(self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32") -> list[Any]:
-        """Run a kernel over ``grid`` threads; its ``float`` arrays are of ``kind``."""
-
-
-class Device(Launcher, Protocol):
+class Device(Protocol):
     """A place where kernels run.
 
     A device array is whatever the backend computes with: a NumPy array or an
@@ -82,3 +75,6 @@ class Device(Launcher, Protocol):
 
     def write(self, parts: Sequence[tuple[Any, Index, npt.NDArray[np.float16]]]) -> None:
         """Put slices of Buffers back, bit for bit."""
+
+    def launch(self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32") -> list[Any]:
+        """Run a kernel over ``grid`` threads; its ``float`` arrays are of ``kind``."""

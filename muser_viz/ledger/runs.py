@@ -164,12 +164,12 @@ def reservation_steps(_: Geometry) -> str:
 
 
 def writers(_: Geometry) -> str:
-    """How many kernels of the catalogue write K and V rows, and whether a fused read writes them too."""
+    """How many kernels of the catalogue write K and V rows and no more, and whether a fused read does too."""
     caches = {"key_cache", "value_cache"}
     kernels = [
         kernel
         for kernel in catalogue().values()
-        if caches <= {parameter.name for parameter in kernel.buffers if parameter.kind == "out"}
+        if caches == {parameter.name for parameter in kernel.buffers if parameter.kind == "out"}
     ]
     plane = KvPlane(8, 1, 4, backend="numpy")
     plane.append_batch(0, seeded(1, 8, 4), seeded(2, 8, 4))

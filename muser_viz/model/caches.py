@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import mlx.core as mx
 
-from muser_viz.checks import whole
+from muser_viz.checks import POSITION_LIMIT, whole
 from muser_viz.devices.mlx_gpu import MlxDevice
 from muser_viz.devices.protocol import Kind
 from muser_viz.errors import ContextExhausted, InputError
@@ -73,6 +73,8 @@ class PlaneCache:
                     f"keys are {dtype} and values {values.dtype}; float32, float16 and bfloat16 are stored"
                 )
             values = values.astype(dtype)
+        if count * self.plane.kv_dim >= POSITION_LIMIT:
+            raise InputError(f"a chunk of {count} rows has 2**32 elements or more: split it")
         step = self._allowed(count)
         if step is not None:
             step.claim(self.layer)

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary, ref
 
-from muser_viz.devices.mlx_gpu import Launch, MlxDevice
+import mlx.core as mx
+
+from muser_viz.devices.mlx_gpu import FencedBuffer, Launch, MlxDevice
 from muser_viz.devices.protocol import Kind
-from muser_viz.launches import Handed
+from muser_viz.launches import Handed, told_batch
 from muser_viz.layout import Layout
-from muser_viz.model.reading import Pair, Reading, next_token, stamp, without_room
+from muser_viz.model.reading import (
+    Pair,
+    State,
+    live_places,
+    next_chunk,
+    next_token,
+    rows,
+    stamp,
+    without_room,
+)
 from muser_viz.plane import KvPlane
 from muser_viz.ring import Ring
 
 
-class _InGraph:
-    """Launches of a device, left in MLX's graph."""
-
-    def __init__(self, device: MlxDevice) -> None:
-        self._device = device
-
-    def launch(self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32") -> list[Any]:
-        return self._device.build(name, grid, arguments, kind)[0]
-
-
-class _State:
+class _Token:
     """What a plane in one state does with its next token; the planes in it share it.
 
     A model's 39 rings go from state to state together, so what is made for the first
@@ -36,77 +38,112 @@ class _State:
     def __init__(self, device: MlxDevice, layout: Layout, ring: Ring, kind: Kind) -> None:
         self.ring, self.kind = ring, kind
         self._device, self._layout = device, layout
-        self._ring_after, row, self.live = next_token(*ring.state)
-        self._after: Callable[[], _State | None] = lambda: None
-        shape = self.live.shape(layout)
-        self.launch: Launch = device.prepared(
-            "muser_kv_store_rows_f16",
-            self.live.filled * layout.kv_dim,
-            (*self.live.told(layout), row),
-            (shape, shape),
-            (True, True, False, False),
-            kind,
-        )
+        self._ring_after, row, self.live = next_token(ring.state)
+        self._after: Callable[[], _Token | None] = lambda: None
+        self.launch = _handing(device, "muser_kv_store_rows_f16", True, layout, self.live, row, kind)
 
-    def after(self) -> _State:
-        """The state with the token stored."""
+    def after(self) -> _Token:
+        """The same of the state with the token stored."""
         after = self._after()
         if after is None:
-            after = _state(self._device, self._layout, self._ring_after, self.kind)
+            after = _token(self._device, self._layout, self._ring_after, self.kind)
             self._after = ref(after)
         return after
 
 
-_states: WeakValueDictionary[tuple[MlxDevice, Layout, tuple[int, ...], Kind], _State] = WeakValueDictionary()
+_tokens: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind], _Token] = WeakValueDictionary()
 
 
-def _state(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind) -> _State:
-    """The one that planes share, as long as one of them is in it."""
+def _token(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind) -> _Token:
+    """The one that planes share, as long as one of them is in its state."""
     name = (device, layout, ring.state, kind)
-    state = _states.get(name)
-    if state is None:
-        state = _states[name] = _State(device, layout, ring, kind)
-    return state
+    token = _tokens.get(name)
+    if token is None:
+        token = _tokens[name] = _Token(device, layout, ring, kind)
+    return token
 
 
-class GpuReading(Reading):
+class _Chunk(NamedTuple):
+    """What a plane in one state does with its next chunk."""
+
+    ring: Ring
+    store: Launch
+    hand: Launch
+    handed: Handed
+
+
+@lru_cache(maxsize=64)
+def _chunk(device: MlxDevice, layout: Layout, state: State, count: int, staged: bool, kind: Kind) -> _Chunk:
+    ring, reserved, handed = next_chunk(state, count, staged)
+    threads, told = reserved.source_count * layout.kv_dim, told_batch(layout, reserved)
+    store = device.prepared("muser_kv_store_batch_f16", threads, told, (), (True, True), kind)
+    return _Chunk(ring, store, _hand(device, layout, handed, kind), handed)
+
+
+def _hand(device: MlxDevice, layout: Layout, handed: Handed, kind: Kind) -> Launch:
+    return _handing(device, "muser_kv_rows_f16", False, layout, handed, handed.old, kind)
+
+
+def _handing(
+    device: MlxDevice, name: str, stores: bool, layout: Layout, handed: Handed, last: int, kind: Kind
+) -> Launch:
+    """A launch of one of the two kernels that hand rows over into arrays made for them."""
+    shape, told = handed.shape(layout), (*handed.told(layout), last)
+    in_place = (True, True, False, False) if stores else (False, False)
+    return device.prepared(name, handed.filled * layout.kv_dim, told, (shape, shape), in_place, kind)
+
+
+class GpuReading:
     """The store kernel writes the plane in place; the same launch makes the arrays that attention reads."""
 
+    copy_nbytes = 0
+
     def __init__(self, plane: KvPlane, device: MlxDevice) -> None:
-        super().__init__(plane)
+        self.plane = plane
         self._device = device
-        self._in_graph = _InGraph(device)
-        self._state: _State | None = None
+        self._token: _Token | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GpuReading:
         """Of the plane's copy."""
         return GpuReading(deepcopy(self.plane, memo), self._device)
 
     @property
-    def _launcher(self) -> _InGraph:
-        return self._in_graph
+    def _buffers(self) -> tuple[FencedBuffer, FencedBuffer]:
+        return self.plane.key_cache, self.plane.value_cache  # type: ignore[return-value]
 
     @property
     def arrays(self) -> list[Any]:
         """The plane's fence: evaluated, every row is stored."""
-        buffer: Any = self.plane.key_cache
-        return [buffer.fence]
+        return [self._buffers[0].fence]
 
     def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
         """Queue the store and the read of one token: a launch."""
-        plane, state = self.plane, self._state
-        if state is None or state.ring is not stamp(plane) or state.kind != kind:
-            state = _state(self._device, plane.layout, plane.ring, kind)
-        buffers: Any = plane.key_cache, plane.value_cache
-        key, value = buffers
-        key_rows, value_rows = state.launch([keys, values, key.array, value.array], buffers)
-        self._state = after = state.after()
+        plane, token, buffers = self.plane, self._token, self._buffers
+        if token is None or token.ring is not stamp(plane) or token.kind != kind:
+            token = _token(self._device, plane.layout, plane.ring, kind)
+        key, value = token.launch([keys, values, buffers[0].array, buffers[1].array], buffers)
+        self._token = after = token.after()
         plane.advance(after.ring)
-        return without_room(key_rows, value_rows, state.live)
+        return without_room(key, value, token.live)
 
-    def _given(self, arrays: Pair) -> Pair:
-        return arrays
+    def chunk(self, keys: Any, values: Any, kind: Kind, staged: bool) -> Pair:
+        """Queue the store of a chunk, and the read: before it where rows are staged, else after it."""
+        plane, buffers = self.plane, self._buffers
+        chunk = _chunk(self._device, plane.layout, plane.state, keys.shape[2], staged, kind)
+        inputs = [rows(keys), rows(values), buffers[0].array, buffers[1].array]
+        made = chunk.hand(inputs, buffers) if staged else []
+        chunk.store(inputs, buffers)
+        plane.advance(chunk.ring)
+        key, value = made or chunk.hand(inputs, buffers)
+        return key, value
 
-    def _taken(self, made: list[Any], kind: Kind, handed: Handed) -> Pair:  # noqa: ARG002
-        key, value = made
-        return without_room(key, value, handed)
+    def live(self, kind: Kind) -> Pair:
+        """The live rows in ascending physical order."""
+        buffers, nothing = self._buffers, mx.zeros((8,), getattr(mx, kind))
+        hand = _hand(self._device, self.plane.layout, Handed(live_places(self.plane.ring)), kind)
+        key, value = hand([nothing, nothing, buffers[0].array, buffers[1].array], buffers)
+        return key, value
+
+    def trim(self, ring: Ring) -> None:
+        """Take a state with fewer live rows."""
+        self.plane.advance(ring)

@@ -8,9 +8,17 @@ from typing import Any
 import mlx.core as mx
 
 from muser_viz import launches
-from muser_viz.devices.protocol import Kind
+from muser_viz.devices.protocol import Buffer, Kind
 from muser_viz.launches import Handed
-from muser_viz.model.reading import Pair, Reading, next_token, stamp, without_room
+from muser_viz.model.reading import (
+    Pair,
+    live_places,
+    next_chunk,
+    next_token,
+    rows,
+    stamp,
+    without_room,
+)
 from muser_viz.model.row_copy import RowCopy, words_of
 from muser_viz.plane import KvPlane
 from muser_viz.ring import Ring
@@ -18,7 +26,7 @@ from muser_viz.ring import Ring
 _queue: Any = mx.async_eval
 
 
-class HostReading(Reading):
+class HostReading:
     """Attention reads a copy of the rows in MLX's memory, in the model's type; a token adds its row in place.
 
     That is safe because the K of the layer above, and so this layer's read, was
@@ -27,7 +35,7 @@ class HostReading(Reading):
     """
 
     def __init__(self, plane: KvPlane, last: bool) -> None:
-        super().__init__(plane)
+        self.plane = plane
         self._last = last
         self._keeps = plane.head_major or not last
         self._copy: RowCopy | None = None
@@ -35,6 +43,10 @@ class HostReading(Reading):
     def __deepcopy__(self, memo: dict[int, Any]) -> HostReading:
         """Of the plane's copy; its own copy of the rows is made when it is read."""
         return HostReading(deepcopy(self.plane, memo), self._last)
+
+    @property
+    def _buffers(self) -> tuple[Buffer, Buffer]:
+        return self.plane.key_cache, self.plane.value_cache
 
     @property
     def arrays(self) -> list[Any]:
@@ -50,12 +62,12 @@ class HostReading(Reading):
         """Wait for K and V; store their row, and hand it on to the copy."""
         _queue(keys, values)
         plane, copy = self.plane, self._copy
-        ring, row, live = next_token(*plane.state)
+        ring, row, live = next_token(plane.state)
         if not self._keeps:
-            token, buffers = self._given((keys, values)), self._buffers
+            token, buffers = _given(keys, values), self._buffers
             made = launches.store_rows(plane.device, token, buffers, plane.layout, live, row, None, kind)
             plane.advance(ring)
-            return self._taken(made, kind, live)
+            return _taken(made, kind, live)
         if copy is None or not copy.goes_on(kind, ring):
             copy = self._copy = RowCopy(plane, kind, ring)
         pair = copy.live(ring)
@@ -66,22 +78,44 @@ class HostReading(Reading):
         return pair
 
     def chunk(self, keys: Any, values: Any, kind: Kind, staged: bool) -> Pair:
-        """As every plane's; the copy is made anew when a token is stored next."""
-        self._copy = None
-        return super().chunk(keys, values, kind, staged)
+        """Wait for a chunk, store it, hand rows over: before the store where they are staged, else after it.
+
+        The copy is made anew when a token is stored next.
+        """
+        plane, self._copy = self.plane, None
+        ring, reserved, handed = next_chunk(plane.state, keys.shape[2], staged)
+        given = _given(rows(keys), rows(values))
+        pair = self._hand(given, handed, kind) if staged else None
+        launches.store_batch(plane.device, *given, *self._buffers, plane.layout, reserved, kind)
+        plane.advance(ring)
+        return pair or self._hand(given, handed, kind)
+
+    def live(self, kind: Kind) -> Pair:
+        """The live rows in ascending physical order, copied now."""
+        nothing = mx.zeros((1,), getattr(mx, kind))
+        return self._hand(_given(nothing, nothing), Handed(live_places(self.plane.ring)), kind)
+
+    def _hand(self, chunk: Pair, handed: Handed, kind: Kind) -> Pair:
+        plane = self.plane
+        made = launches.rows(plane.device, chunk, self._buffers, plane.layout, handed, None, kind)
+        return _taken(made, kind, handed)
 
     def trim(self, ring: Ring) -> None:
         """Take a state with fewer live rows."""
         copy = self._copy
         right = copy is not None and copy.stamp is stamp(self.plane) and not copy.by_element
-        super().trim(ring)
+        self.plane.advance(ring)
         if copy is not None and right:
             copy.stamp = stamp(self.plane)
 
-    def _given(self, arrays: Pair) -> Pair:
-        mx.eval(arrays)
-        return words_of(arrays[0]), words_of(arrays[1])
 
-    def _taken(self, made: list[Any], kind: Kind, handed: Handed) -> Pair:
-        key, value = (mx.array(array).view(getattr(mx, kind)) for array in made)
-        return without_room(key, value, handed)
+def _given(keys: Any, values: Any) -> Pair:
+    """K and V, evaluated, as the device takes them."""
+    mx.eval(keys, values)
+    return words_of(keys), words_of(values)
+
+
+def _taken(made: list[Any], kind: Kind, handed: Handed) -> Pair:
+    """What a launch made, as MLX arrays of ``kind``, without the zeros at their end."""
+    key, value = (mx.array(array).view(getattr(mx, kind)) for array in made)
+    return without_room(key, value, handed)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import mlx.core as mx
 
-from muser_viz import launches
-from muser_viz.checks import POSITION_LIMIT
-from muser_viz.devices.protocol import Buffer, Kind, Launcher
-from muser_viz.errors import InputError
+from muser_viz.devices.protocol import Kind
 from muser_viz.launches import Handed
 from muser_viz.plane import KvPlane
-from muser_viz.ring import Ring, spans
+from muser_viz.ring import Reservation, Ring, spans
 
 Pair = tuple[Any, Any]
 STEP = 256
@@ -25,6 +22,10 @@ bits can be mlx-lm's only where the arrays have mlx-lm's shape.
 KINDS: dict[Any, Kind] = {mx.float32: "float32", mx.float16: "float16", mx.bfloat16: "bfloat16"}
 
 
+State = tuple[int, int, int, int]
+"""A ring's: capacity, len, both origins."""
+
+
 class NextToken(NamedTuple):
     """What a plane's state says of its next token."""
 
@@ -34,90 +35,66 @@ class NextToken(NamedTuple):
     live: Handed
 
 
+class NextChunk(NamedTuple):
+    """What a plane's state says of its next chunk."""
+
+    ring: Ring
+    """The state after it."""
+    reserved: Reservation
+    handed: Handed
+
+
 @lru_cache(maxsize=64)
-def next_token(capacity: int, length: int, origin_logical: int, origin_physical: int) -> NextToken:
+def next_token(state: State) -> NextToken:
     """For a plane in this state; planes in one state share it, as a model's rings are."""
-    ring = Ring(capacity, len=length, origin_logical=origin_logical, origin_physical=origin_physical)
+    ring = ring_of(state)
     row = ring.append(ring.next_position)
-    room = min(capacity, -(-ring.len // STEP) * STEP)
+    room = min(ring.capacity, -(-ring.len // STEP) * STEP)
     return NextToken(ring, row, Handed(live_places(ring), room=room))
 
 
-class Reading:
+@lru_cache(maxsize=64)
+def next_chunk(state: State, count: int, staged: bool) -> NextChunk:
+    """The same for ``count`` tokens. ``staged``: the earlier rows that their queries see, then the chunk."""
+    ring = ring_of(state)
+    seen = Handed(seen_places(ring), count)
+    reserved = ring.append_batch(ring.next_position, count)
+    return NextChunk(ring, reserved, seen if staged else Handed(live_places(ring)))
+
+
+def ring_of(state: State) -> Ring:
+    """A ring in a state."""
+    capacity, length, origin_logical, origin_physical = state
+    return Ring(capacity, len=length, origin_logical=origin_logical, origin_physical=origin_physical)
+
+
+class Reading(Protocol):
     """Stores a model's K and V in one plane, and hands rows back: one token, a chunk, or what is live.
 
     ``keys`` and ``values`` are ``(1, n_kv_heads, n, head_dim)`` of a ``kind``, and so are
-    the rows that are handed back.
+    the rows that are handed back: live ones in ascending physical order. For a staged
+    chunk, the earlier rows that its queries see, and the chunk, in temporal order.
     """
 
-    def __init__(self, plane: KvPlane) -> None:
-        self.plane = plane
+    def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
+        """Store one token; the live rows."""
 
-    @property
-    def _launcher(self) -> Launcher:
-        return self.plane.device
+    def chunk(self, keys: Any, values: Any, kind: Kind, staged: bool) -> Pair:
+        """Store a chunk; the live rows, or what was staged."""
 
-    @property
-    def _buffers(self) -> tuple[Buffer, Buffer]:
-        return self.plane.key_cache, self.plane.value_cache
+    def live(self, kind: Kind) -> Pair:
+        """The live rows."""
+
+    def trim(self, ring: Ring) -> None:
+        """Take a state with fewer live rows; the rows stay as they are."""
 
     @property
     def arrays(self) -> list[Any]:
         """The MLX arrays that hold what was stored so far."""
-        raise NotImplementedError
 
     @property
     def copy_nbytes(self) -> int:
         """Bytes of a copy of the rows, where one is kept."""
-        return 0
-
-    def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
-        """Store one token; the live rows in ascending physical order."""
-        raise NotImplementedError
-
-    def chunk(self, keys: Any, values: Any, kind: Kind, staged: bool) -> Pair:
-        """Store a chunk. ``staged``: the earlier rows that its queries see, and the chunk, in temporal order.
-
-        Otherwise the live rows in ascending physical order.
-        """
-        plane, count = self.plane, int(keys.shape[2])
-        if count * plane.kv_dim >= POSITION_LIMIT:
-            raise InputError(f"a chunk of {count} rows has 2**32 elements or more: split it")
-        ring = plane.ring
-        reserved = ring.append_batch(ring.next_position, count)
-        given = self._given((rows(keys), rows(values)))
-
-        def store() -> None:
-            launches.store_batch(self._launcher, *given, *self._buffers, plane.layout, reserved, kind)
-            plane.advance(ring)
-
-        if staged:
-            handed = self._hand(given, Handed(seen_places(plane.ring), count), kind)
-            store()
-            return handed
-        store()
-        return self._hand(given, Handed(live_places(ring)), kind)
-
-    def live(self, kind: Kind) -> Pair:
-        """The live rows in ascending physical order."""
-        nothing = mx.zeros((8,), getattr(mx, kind))
-        return self._hand(self._given((nothing, nothing)), Handed(live_places(self.plane.ring)), kind)
-
-    def _hand(self, chunk: Pair, wanted: Handed, kind: Kind) -> Pair:
-        made = launches.rows(self._launcher, chunk, self._buffers, self.plane.layout, wanted, None, kind)
-        return self._taken(made, kind, wanted)
-
-    def _given(self, arrays: Pair) -> Pair:
-        """MLX's arrays as the device takes them."""
-        raise NotImplementedError
-
-    def _taken(self, made: list[Any], kind: Kind, handed: Handed) -> Pair:
-        """What a launch made, as MLX arrays of ``kind``, without the zeros at their end."""
-        raise NotImplementedError
-
-    def trim(self, ring: Ring) -> None:
-        """Take a state with fewer live rows; the rows stay as they are."""
-        self.plane.advance(ring)
 
 
 def stamp(plane: KvPlane) -> object:
