@@ -127,7 +127,7 @@ def test_planes_in_one_state_share_a_launch(captured: Captured) -> None:
     row = mx.array(mv.seeded(1, 1, 2, 1, 16))
     for reading in readings:
         reading.one(row, row, "float32")
-    assert captured.prepared.cache_info().misses == 2  # of this state, and of the next
+    assert len({id(reading._token) for reading in readings}) == 1
     assert len({id(reading.plane._ring) for reading in readings}) == 1
     readings[0].plane.append(1, mv.seeded(2, 32), mv.seeded(3, 32))
     assert [reading.plane.len for reading in readings] == [2, 1, 1]

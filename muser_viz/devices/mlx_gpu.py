@@ -181,14 +181,20 @@ class Launch:
         outputs: tuple[tuple[int, ...], ...],
         in_place: tuple[bool, ...],
         kind: Kind,
+        before: Launch | None = None,
     ) -> None:
-        mx = device._mx
+        import mlx.core as mx
+
         scalars = [p.base for p in catalogue()[name].buffers if p.kind == "scalar"]
-        in_bits = [
-            np.float32(word).view(np.uint32) if base == "float" else word
+        self._bits = [
+            int(np.float32(word).view(np.uint32)) if base == "float" else int(word)
             for base, word in zip(scalars, words, strict=True)
         ]
-        self._words = mx.array(np.array(in_bits, np.uint32))
+        if before is None:
+            self._words = mx.array(np.array(self._bits, np.uint32))
+        else:
+            steps = zip(self._bits, before._bits, strict=True)
+            self._words = before._words + _in_words(tuple((to - of) % (1 << 32) for to, of in steps))
         self._no_fence = device.no_fence
         self._kernel = device.kernel(name, in_place, kind)
         self._shape = {
@@ -213,6 +219,14 @@ class Launch:
         for buffer in buffers:
             buffer.fence = fence
         return outputs
+
+
+@lru_cache(maxsize=64)
+def _in_words(words: tuple[int, ...]) -> Any:
+    """A uint32 array. MLX on CUDA waits for the GPU where NumPy fills one, so few are made, and kept."""
+    import mlx.core as mx
+
+    return mx.array(np.array(words, np.uint32))
 
 
 class MlxDevice:

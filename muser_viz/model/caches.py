@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -73,8 +74,6 @@ class PlaneCache:
                     f"keys are {dtype} and values {values.dtype}; float32, float16 and bfloat16 are stored"
                 )
             values = values.astype(dtype)
-        if count * self.plane.kv_dim >= POSITION_LIMIT:
-            raise InputError(f"a chunk of {count} rows has 2**32 elements or more: split it")
         step = self._allowed(count)
         if step is not None:
             step.claim(self.layer)
@@ -86,6 +85,8 @@ class PlaneCache:
 
     def _check_shapes(self, keys: tuple[int, ...], values: tuple[int, ...]) -> None:
         plane = self.plane
+        if math.prod(keys) >= POSITION_LIMIT:
+            raise InputError(f"a chunk of {keys[2]} rows has 2**32 elements or more: split it")
         if keys != values or len(keys) != 4 or keys[0] != 1 or keys[2] < 1:
             raise InputError(
                 f"keys are {tuple(keys)} and values {tuple(values)}; "

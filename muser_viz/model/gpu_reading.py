@@ -35,18 +35,24 @@ class _Token:
     of them serves the others.
     """
 
-    def __init__(self, device: MlxDevice, layout: Layout, ring: Ring, kind: Kind) -> None:
+    def __init__(
+        self, device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, before: Launch | None
+    ) -> None:
         self.ring, self.kind = ring, kind
         self._device, self._layout = device, layout
         self._ring_after, row, self.live = next_token(ring.state)
         self._after: Callable[[], _Token | None] = lambda: None
-        self.launch = _handing(device, "muser_kv_store_rows_f16", True, layout, self.live, row, kind)
+        shape, told = self.live.shape(layout), (*self.live.told(layout), row)
+        threads, in_place = self.live.filled * layout.kv_dim, (True, True, False, False)
+        self.launch = Launch(
+            device, "muser_kv_store_rows_f16", threads, told, (shape, shape), in_place, kind, before
+        )
 
     def after(self) -> _Token:
         """The same of the state with the token stored."""
         after = self._after()
         if after is None:
-            after = _token(self._device, self._layout, self._ring_after, self.kind)
+            after = _token(self._device, self._layout, self._ring_after, self.kind, self.launch)
             self._after = ref(after)
         return after
 
@@ -54,12 +60,12 @@ class _Token:
 _tokens: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind], _Token] = WeakValueDictionary()
 
 
-def _token(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind) -> _Token:
-    """The one that planes share, as long as one of them is in its state."""
+def _token(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, before: Launch | None = None) -> _Token:
+    """The one that planes share, as long as one of them is in its state. ``before``: the last token's."""
     name = (device, layout, ring.state, kind)
     token = _tokens.get(name)
     if token is None:
-        token = _tokens[name] = _Token(device, layout, ring, kind)
+        token = _tokens[name] = _Token(device, layout, ring, kind, before)
     return token
 
 
@@ -81,16 +87,10 @@ def _chunk(device: MlxDevice, layout: Layout, state: State, count: int, staged: 
 
 
 def _hand(device: MlxDevice, layout: Layout, handed: Handed, kind: Kind) -> Launch:
-    return _handing(device, "muser_kv_rows_f16", False, layout, handed, handed.old, kind)
-
-
-def _handing(
-    device: MlxDevice, name: str, stores: bool, layout: Layout, handed: Handed, last: int, kind: Kind
-) -> Launch:
-    """A launch of one of the two kernels that hand rows over into arrays made for them."""
-    shape, told = handed.shape(layout), (*handed.told(layout), last)
-    in_place = (True, True, False, False) if stores else (False, False)
-    return device.prepared(name, handed.filled * layout.kv_dim, told, (shape, shape), in_place, kind)
+    """A launch that hands rows over into arrays made for them."""
+    shape, told = handed.shape(layout), (*handed.told(layout), handed.old)
+    threads, in_place = handed.filled * layout.kv_dim, (False, False)
+    return device.prepared("muser_kv_rows_f16", threads, told, (shape, shape), in_place, kind)
 
 
 class GpuReading:
