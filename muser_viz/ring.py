@@ -94,16 +94,8 @@ class Ring:
         CacheDiscontinuity unless ``position == next_position``; InputError
         where it is no position. Then nothing is changed.
         """
-        position, _ = span(position)
-        if position != self.next_position:
-            raise CacheDiscontinuity(layer, self.next_position, position)
-        row = (self._origin_physical + self._len) % self._capacity
-        if self._len < self._capacity:
-            self._len += 1
-        else:
-            self._origin_logical += 1
-            self._origin_physical = (self._origin_physical + 1) % self._capacity
-        return row
+        self.append_batch(position, 1, layer)
+        return self.physical(position)
 
     def append_batch(self, position: int, count: int, layer: int | None = None) -> Reservation:
         """Reserve rows for ``count`` tokens from ``position`` (§15.5).

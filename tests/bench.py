@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from model_receipt import Run, decode, reduced
 from tqdm import tqdm
 
 import muser_viz as mv
 from muser_viz import devices, launches
 from muser_viz.layout import Layout
+from muser_viz.model.build import geometry_of
+from muser_viz.model.library import mlx_lm_version
 from muser_viz.ring import Ring
 
 
@@ -135,7 +139,20 @@ def main() -> None:
             return
         bench_views.measure(found.__setitem__)
 
-    jobs: list[Callable[[], None]] = [sweep, views]
+    def model() -> None:
+        if mlx_lm_version() is None:
+            tqdm.write("the model is not measured: pip install 'muser-viz[model]'")
+            return
+        for kind in ("float32", "bfloat16"):
+            small = reduced(kind)
+            run = Run(small, geometry_of(small), True, 0)
+            run.say = lambda _: None  # type: ignore[method-assign]
+            decode(run)
+            for name, said in run.results.items():
+                if "times as fast" in name:
+                    found[f"model at reduced widths, {kind}: {name}"] = statistics.median(said)
+
+    jobs: list[Callable[[], None]] = [sweep, views, model]
     if mv.backends()["host"].available:
         jobs.insert(0, host)
     if gpu:

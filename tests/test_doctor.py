@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,8 +22,8 @@ def test_a_wrong_bit_fails(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
 
     right = HostDevice.launch
 
-    def wrong(self: HostDevice, name: str, grid: int, arguments: list[object]) -> list[np.ndarray]:
-        fresh = right(self, name, grid, arguments)
+    def wrong(self: HostDevice, name: str, *rest: Any) -> list[np.ndarray]:
+        fresh = right(self, name, *rest)
         if name == "muser_mix_f32":
             fresh[0].view(np.uint32)[0] ^= 1
         return fresh

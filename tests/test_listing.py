@@ -75,7 +75,7 @@ def test_the_table() -> None:
 
 
 def test_names_that_are_none() -> None:
-    with pytest.raises(mv.InputError, match="'store' was asked for; there are muser_kv_store_batch_f16"):
+    with pytest.raises(mv.InputError, match="'store' was asked for; there are muser_kv_rows_f16"):
         mv.kernel_source("store")
     with pytest.raises(mv.InputError, match="no buffer 'position'; it has key, value"):
         mv.kernel_source("muser_kv_store_f16").uses("position")

@@ -59,7 +59,7 @@ def test_it_says_what_the_plane_launches(
         plane.append(plane.next_position, rows[0], rows[0])
     else:
         plane.append_batch(plane.next_position, rows, rows)
-    ((name, grid, arguments),) = seen
+    ((name, grid, arguments, *_),) = seen
     assert (name, grid, list(arguments[4:])) == (launch.kernel, launch.grid, list(launch.scalars.values()))
     assert name == (ONE_ROW if count is None and not head_major else BATCH)
 

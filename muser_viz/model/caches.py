@@ -85,8 +85,6 @@ class PlaneCache:
 
     def _check_shapes(self, keys: tuple[int, ...], values: tuple[int, ...]) -> None:
         plane = self.plane
-        if math.prod(keys) >= POSITION_LIMIT:
-            raise InputError(f"a chunk of {keys[2]} rows has 2**32 elements or more: split it")
         if keys != values or len(keys) != 4 or keys[0] != 1 or keys[2] < 1:
             raise InputError(
                 f"keys are {tuple(keys)} and values {tuple(values)}; "
@@ -97,6 +95,8 @@ class PlaneCache:
                 f"keys have {keys[1]} heads of {keys[3]} and the plane {plane.n_kv_heads} of "
                 f"{plane.head_dim}: make the store with the model's own geometry"
             )
+        if math.prod(keys) >= POSITION_LIMIT:
+            raise InputError(f"a chunk of {keys[2]} rows has 2**32 elements or more: split it")
 
     def _staged(self, count: int) -> bool:
         """Whether a chunk's queries lose rows of the plane as it lies, or would not see them in order."""
