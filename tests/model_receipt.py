@@ -36,7 +36,7 @@ from muser_viz.model.caches import model_caches
 from muser_viz.model.library import library, mlx_lm_version
 from muser_viz.model.runs import peer_caches
 
-PARTS = ("memory", "decode", "compare", "control", "ops", "layers", "roll", "full_precision")
+PARTS = ("memory", "decode", "buffers", "compare", "control", "ops", "layers", "roll", "full_precision")
 
 
 @dataclass
@@ -83,6 +83,7 @@ class Run:
 
     def prefill(self, caches: Any, length: int) -> Any:
         """Give the model the first ``length`` tokens in chunks; the last token's logits, f32."""
+        free()
         for first in range(0, length, self.chunk):
             said = self.model(self.tokens(first, min(self.chunk, length - first)), cache=caches)
             last = said[0, -1].astype(mx.float32)
@@ -90,7 +91,8 @@ class Run:
         return np.array(last)
 
     def step(self, caches: Any, token: int = 5) -> Any:
-        """The logits of one more token, f32."""
+        """The logits of one more token, f32; no memory is recycled, ``buffers`` shows why."""
+        free()
         said = self.model(mx.array([[token]]), cache=caches)[0, -1].astype(mx.float32)
         mx.eval(said)
         return np.array(said)
@@ -165,7 +167,7 @@ def in_turn(
 
 def decode(run: Run) -> None:
     """Tokens a second on each, prefill past the wrap and decode, three runs."""
-    length, (bursts, count) = run.window + run.chunk, (15, 4) if run.small else (9, 10)
+    length, (bursts, count) = run.window + run.chunk, (15, 4) if run.small else (13, 10)
     makers: dict[str, Callable[[], Any]] = {
         "mlx-lm's caches": lambda: peer_caches(run.model),
         "our planes": lambda: model_caches(run.store()),
@@ -188,6 +190,40 @@ def decode(run: Run) -> None:
         for name, of_one in zip(held, zip(*runs, strict=True), strict=True):
             run.found(f"{what}, tokens a second on {name}", [round(each, 2) for each in of_one])
         run.found(f"{what}, times as fast as on mlx-lm's caches", [round(b / a, 3) for a, b in runs])
+
+
+def buffers(run: Run) -> None:
+    """Fused attention of one query on the same words, in memory of the right size and in recycled memory.
+
+    MLX on CUDA takes cuDNN's kernel for one query where K and V are slices of arrays of a
+    multiple of 256 rows that fill their memory, and its own where they do not.
+    """
+    args, rows = run.model.args, run.window
+    kind = run.model.model.layers[0].input_layernorm.weight.dtype
+    shape = (1, args.num_key_value_heads, rows + 256, args.head_dim)
+    keys = [mx.random.key(n) for n in range(3)]
+    held = [np.array(mx.random.normal(shape, mx.float32, key=key)) for key in keys[:2]]
+    query = mx.random.normal((1, args.num_attention_heads, 1, args.head_dim), key=keys[2]).astype(kind)
+
+    def attended(more: int) -> Any:
+        """With K and V in memory that arrays with ``more`` rows had before, or in new memory."""
+        f32 = [mx.array(each) for each in held]
+        mx.eval(f32, query)
+        mx.clear_cache()
+        if more:
+            larger = [mx.zeros((*shape[:2], shape[2] + more, shape[3]), kind) for _ in f32]
+            mx.eval(larger)
+            del larger
+        made = [each.astype(kind) for each in f32]
+        mx.eval(made)
+        key, value = (each[:, :, : rows + 1] for each in made)
+        out = mx.fast.scaled_dot_product_attention(query, key, value, scale=0.1).astype(mx.float32)
+        return np.array(out)
+
+    first = attended(0)
+    for name, more in (("new memory again", 0), ("memory of an array with 32 rows more", 32)):
+        words = [int(mv.differing(first, attended(more)).sum()) for _ in range(3)]
+        run.found(f"fused attention, one query, the same words in {name}: words that differ", words)
 
 
 def compare(run: Run) -> None:

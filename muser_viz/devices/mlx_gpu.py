@@ -6,7 +6,8 @@ a fence, a one-element array: every kernel that touches the Buffer takes the
 fence as an input and gives a new one back, and MLX orders the two launches by
 it (on Metal with a barrier over all buffers, which is the chapter's
 store-then-barrier of §15.8). MLX's own operations take no fence: before one
-reads a Buffer, the fence is evaluated.
+reads a Buffer, the fence is evaluated. Where a model runs over planes, a kernel
+of ours reads them too, into arrays that MLX made, so that nothing is evaluated.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ class PlaneCache:
     """One layer's plane, with the methods that mlx-lm asks of a cache (§15.10).
 
     The model calls ``update_and_fetch(keys, values)``; ``offset`` is the next
-    position. A store kernel writes every row, f32 in, f16 in the plane. What is
-    handed back is in the model's own type.
+    position. A store kernel writes every row, rounded from the model's type to f16;
+    what is handed back is in the model's own type again.
     """
 
     def __init__(self, store: KvStore, layer: int) -> None:
