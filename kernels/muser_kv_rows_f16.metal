@@ -1,5 +1,5 @@
 // Rows of a plane handed to a model that computes attention itself (§15.10):
-// head by head, widened to the model's type.
+// head by head, in the model's type.
 //
 // One thread per element, grid filled_rows * kv_dim. Row i of what is handed over is
 // the plane's row first + i, and from low_rows on second + i - low_rows: live

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muser_viz.devices.protocol import Buffer, Device, Fresh, Kind
+from muser_viz.errors import KernelError
 from muser_viz.layout import Layout
 from muser_viz.ring import Reservation, Ring
 
@@ -135,7 +136,12 @@ def store_rows(
     out: tuple[Any, Any] | None = None,
     kind: Kind = "float32",
 ) -> list[Any]:
-    """One token into ``row``, and rows of the plane for a model: ``muser_kv_store_rows_f16``."""
+    """One token into ``row``, and rows of the plane for a model: ``muser_kv_store_rows_f16``.
+
+    KernelError where ``row`` is not among the rows wanted: no thread would store it.
+    """
+    if not any(place.start <= row < place.stop for place in wanted.places):
+        raise KernelError(f"row {row} is not among {wanted.places}: hand over the row that is stored")
     fresh = Fresh(wanted.shape(layout))
     arguments = [*token, *buffers, *(out or (fresh, fresh)), *wanted.told(layout), row]
     return device.launch("muser_kv_store_rows_f16", wanted.filled * layout.kv_dim, arguments, kind)

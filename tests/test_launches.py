@@ -144,6 +144,14 @@ def test_a_bf16_row_is_stored_as_its_f32_is(name: str) -> None:
     assert np.array_equal(*held)
 
 
+def test_a_row_that_is_not_handed_over_is_not_stored_in_silence() -> None:
+    plane = mv.KvPlane(8, 1, 4, backend="numpy")
+    token = (np.zeros(4, np.float32), np.zeros(4, np.float32))
+    buffers = (plane.key_cache, plane.value_cache)
+    with pytest.raises(mv.KernelError, match="row 5 is not among"):
+        launches.store_rows(plane.device, token, buffers, plane.layout, Handed((slice(0, 2),)), 5)
+
+
 def test_an_output_of_the_launch_is_of_its_kind() -> None:
     device = devices.device("numpy")
     plane = mv.KvPlane(4, 1, 8, backend="numpy")

@@ -14,6 +14,7 @@ from muser_viz.devices.host import HostDevice
 from muser_viz.model.build import small_model
 from muser_viz.model.caches import PlaneCache, model_caches
 from muser_viz.model.host_reading import HostReading
+from muser_viz.model.row_copy import RowCopy
 from muser_viz.model.runs import feed_model, generate_greedily, peer_caches
 
 SMALL = mv.Geometry(4, 32, 2, 16, 512, 4)
@@ -328,6 +329,78 @@ def test_planes_changed_by_others_are_read_anew(model: Any) -> None:
     caches[0].store.append(35, row, row)
     other = model_caches(caches[0].store.turned())
     assert not mv.differing(feed_model(model, caches, [5]), feed_model(model, other, [5])).any()
+
+
+def test_two_lists_of_caches_over_one_store(model: Any) -> None:
+    """What one stores and a step takes back is not read by the other."""
+    store = mv.KvStore(SMALL, 256)
+    first, second = model_caches(store), model_caches(store)
+    feed_model(model, first, TOKENS[:35])
+    with pytest.raises(ZeroDivisionError), store.step(35):
+        feed_model(model, first, [60])
+        raise ZeroDivisionError
+    feed_model(model, second, [7])
+    wanted = feed_model(model, model_caches(store.turned()), [9])
+    assert not mv.differing(feed_model(model, first, [9]), wanted).any()
+
+
+def laid_out(rows: Any, how: str) -> Any:
+    """The same numbers, ``(1, n_kv_heads, n, head_dim)``, in another order in memory."""
+    if how == "a slice":
+        made = mx.stack([rows * 2, rows, rows * 3], axis=3).transpose(0, 2, 1, 3, 4)
+        return mx.contiguous(made)[:, :, :, 1].transpose(0, 2, 1, 3)
+    if how == "a part of a fused projection":
+        _, n_heads, count, dim = rows.shape
+        wide = mx.concatenate([rows.transpose(0, 2, 1, 3).reshape(1, count, -1)] * 3, axis=-1)
+        return mx.split(wide, 3, axis=-1)[2].reshape(1, count, n_heads, dim).transpose(0, 2, 1, 3)
+    return mx.contiguous(rows.swapaxes(2, 3)).swapaxes(2, 3)
+
+
+@pytest.mark.parametrize("how", ["a slice", "a part of a fused projection", "turned"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("backend", ["host", "numpy"])
+def test_k_and_v_that_do_not_lie_in_order(backend: str, kind: Any, how: str) -> None:
+    if not mv.backends()[backend].available:
+        pytest.skip(f"{backend}: {mv.backends()[backend].detail}")
+    five = mv.Geometry(5, 32, 2, 16, 512, 4)
+    dense, other = (model_caches(mv.KvStore(five, 64, backend)) for _ in range(2))
+    made = mx.array(mv.seeded(1, 1, 2, 40, 16)).astype(getattr(mx, kind))
+    done = 0
+    for size in (3, 1, 1, 5, 1, 1):
+        rows = made[:, :, done : done + size]
+        done += size
+        for a, b in zip(dense, other, strict=True):
+            wanted = a.update_and_fetch(mx.contiguous(rows), mx.contiguous(-rows))
+            found = b.update_and_fetch(laid_out(rows, how), laid_out(-rows, how))
+            assert all(mx.array_equal(x, y) for x, y in zip(wanted, found, strict=True))
+            assert a.plane.raw_key().tobytes() == b.plane.raw_key().tobytes()
+
+
+def test_what_was_read_before_a_trim_stays() -> None:
+    """The last layer has none above it that would have evaluated its read."""
+    cache = fresh()[3]
+    row = mx.array(mv.seeded(1, 1, 2, 1, 16))
+    for scale in (1, 2, 3):
+        keys, _ = cache.update_and_fetch(row * scale, row)
+    newest = keys[:, :, 2:3] * 1.0
+    cache.trim(1)
+    cache.update_and_fetch(row * 9, row)
+    assert mx.array_equal(newest, (row * 3).astype(mx.float16).astype(mx.float32))
+
+
+def test_a_chunk_that_fits_goes_on_in_the_copy(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    init = RowCopy.__init__
+
+    def noted(self: RowCopy, *given: Any) -> None:
+        made.append(self)
+        init(self, *given)
+
+    monkeypatch.setattr(RowCopy, "__init__", noted)
+    caches = fresh()
+    ours = chunked(model, caches, [4, 1, 3, 1, 2, 1])
+    assert len(made) == 4
+    assert not mv.differing(ours, chunked(model, peer_caches(model, rounded=True), [4, 1, 3, 1, 2, 1])).any()
 
 
 def test_a_deep_copy_is_another_session(model: Any) -> None:

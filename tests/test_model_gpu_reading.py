@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from typing import Any
 
 import mlx.core as mx
@@ -11,7 +12,7 @@ import pytest
 from captured import CapturedDevice
 
 import muser_viz as mv
-from muser_viz import devices
+from muser_viz import devices, launches
 from muser_viz.devices.protocol import KINDS
 from muser_viz.model.build import small_model
 from muser_viz.model.caches import model_caches
@@ -127,7 +128,43 @@ def test_planes_in_one_state_share_a_launch(captured: Captured) -> None:
     row = mx.array(mv.seeded(1, 1, 2, 1, 16))
     for reading in readings:
         reading.one(row, row, "float32")
-    assert len({id(reading._token) for reading in readings}) == 1
+    assert len({id(reading._last) for reading in readings}) == 1
     assert len({id(reading.plane._ring) for reading in readings}) == 1
     readings[0].plane.append(1, mv.seeded(2, 32), mv.seeded(3, 32))
     assert [reading.plane.len for reading in readings] == [2, 1, 1]
+
+
+def test_a_session_goes_on_in_another_thread(captured: Captured) -> None:
+    """A lazy array of MLX is its thread's own; what planes share is made again there."""
+    readings = [GpuReading(mv.KvPlane(32, 2, 16), captured) for _ in range(2)]
+    row = mx.array(mv.seeded(1, 1, 2, 1, 16))
+    mx.eval(row, [reading.one(row, row, "float32") for reading in readings])
+    failed: list[BaseException] = []
+
+    def go_on() -> None:
+        try:
+            mx.eval([readings[0].one(row, row, "float32") for _ in range(3)])
+            launches.project(captured, mx.array(mv.seeded(2, 4)), 4, 8, 1)
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    thread.join()
+    assert not failed
+    mx.eval([readings[1].one(row, row, "float32") for _ in range(3)])
+    assert [reading.plane.len for reading in readings] == [4, 4]
+    assert readings[0].plane.raw_key().tobytes() == readings[1].plane.raw_key().tobytes()
+
+
+def test_the_last_position_is_stored_and_counted(captured: Captured) -> None:
+    plane = mv.KvPlane(4, 2, 16)
+    plane.advance(mv.Ring(4, len=4, origin_logical=(1 << 32) - 5))
+    row = mx.array(mv.seeded(1, 1, 2, 1, 16))
+    reading = GpuReading(plane, captured)
+    reading.one(row, row, "float32")
+    assert plane.next_position == 1 << 32
+    before = plane.raw_key().tobytes()
+    with pytest.raises(mv.InputError, match="position is 4294967296"):
+        reading.one(row, row, "float32")
+    assert plane.raw_key().tobytes() == before

@@ -92,6 +92,8 @@ def address(array: Any) -> int:
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))
     except (TypeError, ValueError):
+        if not memoryview(array).c_contiguous:
+            raise
         return int(np.asarray(array).ctypes.data)
 
 

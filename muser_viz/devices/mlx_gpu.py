@@ -240,6 +240,7 @@ class MlxDevice:
         self._platform: Platform = platform
         self._mx: Any = mx
         self.no_fence = mx.zeros((1,), mx.uint32)
+        mx.eval(self.no_fence)
         self.prepared = lru_cache(maxsize=256)(self._prepared)
         """A Launch, kept for the next time: a model's planes in one state share it."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -59,7 +58,8 @@ class PlaneCache:
         """Store the K and V of the next tokens and return what their queries read.
 
         ``keys`` and ``values``: MLX arrays, f32, f16 or bf16, ``(1, n_kv_heads, n,
-        head_dim)``. Returned: arrays of that type. One token, or a chunk that fits:
+        head_dim)``; values of another type than the keys are cast to theirs first.
+        Returned: arrays of that type. One token, or a chunk that fits:
         the live rows in physical order. A chunk that overwrites rows its queries see:
         up to ``capacity - 1`` earlier rows and the chunk, staged in temporal order
         (§15.9). InputError, ContextExhausted: then nothing was changed.
@@ -95,8 +95,11 @@ class PlaneCache:
                 f"keys have {keys[1]} heads of {keys[3]} and the plane {plane.n_kv_heads} of "
                 f"{plane.head_dim}: make the store with the model's own geometry"
             )
-        if math.prod(keys) >= POSITION_LIMIT:
-            raise InputError(f"a chunk of {keys[2]} rows has 2**32 elements or more: split it")
+        rows = keys[2] + min(plane.len, plane.capacity - 1)
+        if rows * plane.kv_dim >= POSITION_LIMIT:
+            raise InputError(
+                f"a chunk of {keys[2]} rows and those that it sees have 2**32 elements or more: split it"
+            )
 
     def _staged(self, count: int) -> bool:
         """Whether a chunk's queries lose rows of the plane as it lies, or would not see them in order."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from functools import lru_cache
+from threading import get_ident
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary, ref
 
@@ -32,15 +33,15 @@ class _Token:
     """What a plane in one state does with its next token; the planes in it share it.
 
     A model's 39 rings go from state to state together, so what is made for the first
-    of them serves the others.
+    of them serves the others, in one thread: a lazy array of MLX belongs to its own.
     """
 
     def __init__(
         self, device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, before: Launch | None
     ) -> None:
-        self.ring, self.kind = ring, kind
+        self.kind, self.thread = kind, get_ident()
         self._device, self._layout = device, layout
-        self._ring_after, row, self.live = next_token(ring.state)
+        self.ring_after, row, self.live = next_token(ring.state)
         self._after: Callable[[], _Token | None] = lambda: None
         shape, told = self.live.shape(layout), (*self.live.told(layout), row)
         threads, in_place = self.live.filled * layout.kv_dim, (True, True, False, False)
@@ -48,21 +49,25 @@ class _Token:
             device, "muser_kv_store_rows_f16", threads, told, (shape, shape), in_place, kind, before
         )
 
+    def goes_on(self, kind: Kind) -> bool:
+        """Whether the next token can follow on this one: of this kind, in this thread."""
+        return self.kind == kind and self.thread == get_ident()
+
     def after(self) -> _Token:
         """The same of the state with the token stored."""
         after = self._after()
         if after is None:
-            after = _token(self._device, self._layout, self._ring_after, self.kind, self.launch)
+            after = _token(self._device, self._layout, self.ring_after, self.kind, self.launch)
             self._after = ref(after)
         return after
 
 
-_tokens: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind], _Token] = WeakValueDictionary()
+_tokens: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind, int], _Token] = WeakValueDictionary()
 
 
 def _token(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, before: Launch | None = None) -> _Token:
     """The one that planes share, as long as one of them is in its state. ``before``: the last token's."""
-    name = (device, layout, ring.state, kind)
+    name = (device, layout, ring.state, kind, get_ident())
     token = _tokens.get(name)
     if token is None:
         token = _tokens[name] = _Token(device, layout, ring, kind, before)
@@ -101,7 +106,7 @@ class GpuReading:
     def __init__(self, plane: KvPlane, device: MlxDevice) -> None:
         self.plane = plane
         self._device = device
-        self._token: _Token | None = None
+        self._last: _Token | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GpuReading:
         """Of the plane's copy."""
@@ -118,12 +123,14 @@ class GpuReading:
 
     def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
         """Queue the store and the read of one token: a launch."""
-        plane, token, buffers = self.plane, self._token, self._buffers
-        if token is None or token.ring is not stamp(plane) or token.kind != kind:
+        plane, last, buffers = self.plane, self._last, self._buffers
+        if last is not None and last.ring_after is stamp(plane) and last.goes_on(kind):
+            token = last.after()
+        else:
             token = _token(self._device, plane.layout, plane.ring, kind)
         key, value = token.launch([keys, values, buffers[0].array, buffers[1].array], buffers)
-        self._token = after = token.after()
-        plane.advance(after.ring)
+        plane.advance(token.ring_after)
+        self._last = token
         return without_room(key, value, token.live)
 
     def chunk(self, keys: Any, values: Any, kind: Kind, staged: bool) -> Pair:

@@ -31,7 +31,7 @@ class HostReading:
 
     That is safe because the K of the layer above, and so this layer's read, was
     evaluated before. ``last``: no layer is above. Then a ring's rows are copied at
-    every read.
+    every read, and a growing plane's after a trim.
     """
 
     def __init__(self, plane: KvPlane, last: bool) -> None:
@@ -66,28 +66,31 @@ class HostReading:
         if not self._keeps:
             token, buffers = _given(keys, values), self._buffers
             made = launches.store_rows(plane.device, token, buffers, plane.layout, live, row, None, kind)
-            plane.advance(ring)
+            plane.advance(ring.copy())
             return _taken(made, kind, live)
         if copy is None or not copy.goes_on(kind, ring):
             copy = self._copy = RowCopy(plane, kind, ring)
         pair = copy.live(ring)
-        mx.eval(keys, values)
-        copy.put(keys, values, row)
-        plane.advance(ring)
+        copy.put(*_dense(keys, values), row)
+        plane.advance(ring.copy())
         copy.stamp = stamp(plane)
         return pair
 
     def chunk(self, keys: Any, values: Any, kind: Kind, staged: bool) -> Pair:
         """Wait for a chunk, store it, hand rows over: before the store where they are staged, else after it.
 
-        The copy is made anew when a token is stored next.
+        Where they are staged, the copy is made anew when a token is stored next.
         """
-        plane, self._copy = self.plane, None
+        plane, copy, before = self.plane, self._copy, self.plane.len
         ring, reserved, handed = next_chunk(plane.state, keys.shape[2], staged)
+        if staged or copy is None or not copy.goes_on(kind, ring):
+            copy = self._copy = None
         given = _given(rows(keys), rows(values))
         pair = self._hand(given, handed, kind) if staged else None
         launches.store_batch(plane.device, *given, *self._buffers, plane.layout, reserved, kind)
-        plane.advance(ring)
+        plane.advance(ring.copy())
+        if copy is not None:
+            copy.add(slice(before, ring.len))
         return pair or self._hand(given, handed, kind)
 
     def live(self, kind: Kind) -> Pair:
@@ -105,13 +108,23 @@ class HostReading:
         copy = self._copy
         right = copy is not None and copy.stamp is stamp(self.plane) and not copy.by_element
         self.plane.advance(ring)
-        if copy is not None and right:
+        if copy is not None and right and not self._last:
             copy.stamp = stamp(self.plane)
 
 
-def _given(keys: Any, values: Any) -> Pair:
-    """K and V, evaluated, as the device takes them."""
+def _dense(keys: Any, values: Any) -> Pair:
+    """K and V, evaluated and C-ordered."""
     mx.eval(keys, values)
+    if memoryview(keys).c_contiguous and memoryview(values).c_contiguous:
+        return keys, values
+    keys, values = mx.contiguous(keys), mx.contiguous(values)
+    mx.eval(keys, values)
+    return keys, values
+
+
+def _given(keys: Any, values: Any) -> Pair:
+    """K and V as the device takes them."""
+    keys, values = _dense(keys, values)
     return words_of(keys), words_of(values)
 
 

@@ -60,9 +60,7 @@ class RowCopy:
         mx.eval(self._whole)
         self._words = (words_of(self.arrays[0]), words_of(self.arrays[1]))
         self._buffers = (plane.key_cache, plane.value_cache)
-        every = Handed((slice(0, layout.capacity),), key_by_element=self.by_element)
-        nothing = (np.zeros(1, KINDS[kind]),) * 2
-        launches.rows(plane.device, nothing, self._buffers, layout, every, self._words, kind)
+        self.add(slice(0, layout.capacity))
         self._code: Callable[..., None] | None = None
         if isinstance(plane.device, HostDevice):
             self._code = plane.device.code(_KERNEL, kind)
@@ -74,6 +72,15 @@ class RowCopy:
         """Whether it has the plane's rows as they are now, and can take one more."""
         right = self.stamp is stamp(self._plane) and self.kind == kind
         return right and self.by_element == _by_element(self._plane, kind, ring)
+
+    def add(self, place: slice) -> None:
+        """Take rows of the plane."""
+        plane, nothing = self._plane, np.zeros(1, KINDS[self.kind])
+        wanted = Handed((place,), 0, place.start, plane.capacity, self.by_element)
+        launches.rows(
+            plane.device, (nothing, nothing), self._buffers, plane.layout, wanted, self._words, self.kind
+        )
+        self.stamp = stamp(plane)
 
     def put(self, keys: Any, values: Any, row: int) -> None:
         """Store a token in its row of the plane and here: MLX's arrays of ``kind``, C-ordered, evaluated.
