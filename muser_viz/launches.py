@@ -88,10 +88,12 @@ class Handed:
         """Rows in all, with the zeros after them."""
         return max(self.count, self.room)
 
-    def told(self, layout: Layout) -> tuple[int, ...]:
-        """The scalars that both kernels take."""
+    def launch(
+        self, layout: Layout, last: int
+    ) -> tuple[int, tuple[int, ...], tuple[tuple[int, ...], tuple[int, ...]]]:
+        """The grid, the scalars (the kernels differ in the ``last``), the shapes of the arrays made."""
         low = self.places[0] if self.places else slice(0, 0)
-        return (
+        told = (
             layout.kv_dim,
             layout.head_dim,
             layout.capacity,
@@ -104,11 +106,10 @@ class Handed:
             self.filled if self.out_rows is None else self.out_rows,
             int(self.key_by_element),
             self.filled,
+            last,
         )
-
-    def shape(self, layout: Layout) -> tuple[int, ...]:
-        """Of the arrays that are made for them."""
-        return (1, layout.n_kv_heads, self.filled, layout.head_dim)
+        shape = (1, layout.n_kv_heads, self.filled, layout.head_dim)
+        return self.filled * layout.kv_dim, told, (shape, shape)
 
 
 def rows(
@@ -121,9 +122,9 @@ def rows(
     kind: Kind = "float32",
 ) -> list[Any]:
     """Rows of a plane, then of a chunk, for a model: ``muser_kv_rows_f16``; the arrays made for them."""
-    fresh = Fresh(wanted.shape(layout))
-    arguments = [*chunk, *buffers, *(out or (fresh, fresh)), *wanted.told(layout), wanted.old]
-    return device.launch("muser_kv_rows_f16", wanted.filled * layout.kv_dim, arguments, kind)
+    grid, told, shapes = wanted.launch(layout, wanted.old)
+    arguments = [*chunk, *buffers, *(out or map(Fresh, shapes)), *told]
+    return device.launch("muser_kv_rows_f16", grid, arguments, kind)
 
 
 def store_rows(
@@ -142,9 +143,9 @@ def store_rows(
     """
     if not any(place.start <= row < place.stop for place in wanted.places):
         raise KernelError(f"row {row} is not among {wanted.places}: hand over the row that is stored")
-    fresh = Fresh(wanted.shape(layout))
-    arguments = [*token, *buffers, *(out or (fresh, fresh)), *wanted.told(layout), row]
-    return device.launch("muser_kv_store_rows_f16", wanted.filled * layout.kv_dim, arguments, kind)
+    grid, told, shapes = wanted.launch(layout, row)
+    arguments = [*token, *buffers, *(out or map(Fresh, shapes)), *told]
+    return device.launch("muser_kv_store_rows_f16", grid, arguments, kind)
 
 
 def _live_rows(ring: Ring) -> list[int]:

@@ -23,6 +23,7 @@ import numpy as np
 from muser_viz.devices import compile as compiler
 from muser_viz.devices.mlx_gpu import MlxDevice, function
 from muser_viz.devices.protocol import KINDS, Kind
+from muser_viz.model.row_copy import words_of
 
 
 def metal_source(
@@ -71,12 +72,6 @@ def _compiled(source: str) -> Any:
     built = compiler.shared_object("captured", driver, ())
     names = {"float16_t": "float16", "bfloat16_t": "uint16", "float": "float32"}
     return ctypes.CDLL(str(built)).run, [names.get(t, "uint32") for t in types]
-
-
-def words_of(array: mx.array) -> np.ndarray:
-    """An evaluated array in MLX's own memory; bf16 as its words."""
-    view: Any = memoryview(array)  # type: ignore[arg-type]
-    return np.frombuffer(view, np.uint16 if array.dtype == mx.bfloat16 else np.dtype(view.format))
 
 
 class CapturedDevice(MlxDevice):

@@ -37,16 +37,27 @@ def _default_backend() -> Iterator[None]:
     mv.use_backend(None)
 
 
+def runs_here(name: str, request: pytest.FixtureRequest) -> str:
+    """A backend; where it cannot run here the test is skipped with the reason."""
+    status = devices.backends()[name]
+    if not status.available:
+        required = status.name == "metal" and request.config.getoption("--require-metal")
+        (pytest.fail if required else pytest.skip)(f"{status.name}: {status.detail}")
+    return name
+
+
 @pytest.fixture(
     params=[pytest.param(name, marks=pytest.mark.metal if name == "metal" else ()) for name in devices.NAMES]
 )
 def backend(request: pytest.FixtureRequest) -> str:
-    """Each backend; those that cannot run here are skipped with the reason."""
-    status = devices.backends()[request.param]
-    if not status.available:
-        required = status.name == "metal" and request.config.getoption("--require-metal")
-        (pytest.fail if required else pytest.skip)(f"{status.name}: {status.detail}")
-    return str(request.param)
+    """Each backend."""
+    return runs_here(request.param, request)
+
+
+@pytest.fixture(params=["host", "numpy"])
+def cpu_backend(request: pytest.FixtureRequest) -> str:
+    """Each backend that computes in NumPy's arrays."""
+    return runs_here(request.param, request)
 
 
 @pytest.fixture(scope="session")

@@ -83,7 +83,6 @@ class Run:
 
     def prefill(self, caches: Any, length: int) -> Any:
         """Give the model the first ``length`` tokens in chunks; the last token's logits, f32."""
-        free()
         for first in range(0, length, self.chunk):
             said = self.model(self.tokens(first, min(self.chunk, length - first)), cache=caches)
             last = said[0, -1].astype(mx.float32)
@@ -238,6 +237,7 @@ def compare(run: Run) -> None:
 def compared(run: Run, length: int, how: str) -> None:
     """After a prefill of ``length``, and after three tokens more."""
     ours, peer, rounded = model_caches(run.store()), peer_caches(run.model), peer_caches(run.model, True)
+    free()
     a, b, c = (run.prefill(caches, length) for caches in (ours, peer, rounded))
     run.found(f"{how}prefill of {length:,}, ours against mlx-lm's", apart(a, b))
     run.found(f"{how}prefill of {length:,}, ours against mlx-lm's fed f16-rounded rows", apart(a, c))

@@ -84,13 +84,10 @@ def test_earlier_rows_and_a_chunk_in_temporal_order(head_major: bool, backend: s
     assert plane.raw_key().tobytes() == before
 
 
-@pytest.mark.parametrize("name", ["host", "numpy"])
-def test_one_row_into_arrays_that_others_are_in(name: str) -> None:
+def test_one_row_into_arrays_that_others_are_in(cpu_backend: str) -> None:
     """What a host's copy of a plane does: the newest row alone, K with its elements outermost or not."""
-    if not devices.backends()[name].available:
-        pytest.skip(f"{name}: {devices.backends()[name].detail}")
     for by_element in (False, True):
-        plane = mv.KvPlane(6, 2, 4, backend=name)
+        plane = mv.KvPlane(6, 2, 4, backend=cpu_backend)
         out = (np.full(48, 9, np.float32), np.full(48, 9, np.float32))
         for position in range(9):
             key, value = (each[0] for each in rows(position, 1))
@@ -109,12 +106,9 @@ def test_one_row_into_arrays_that_others_are_in(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.parametrize("name", ["host", "numpy"])
-def test_every_f16_in_the_models_type_is_what_mlx_gives(name: str, kind: Any) -> None:
-    if not devices.backends()[name].available:
-        pytest.skip(f"{name}: {devices.backends()[name].detail}")
+def test_every_f16_in_the_models_type_is_what_mlx_gives(cpu_backend: str, kind: Any) -> None:
     every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-    device, layout = devices.device(name), mv.KvPlane(1 << 13, 1, 8, backend="numpy").layout
+    device, layout = devices.device(cpu_backend), mv.KvPlane(1 << 13, 1, 8, backend="numpy").layout
     nothing = np.zeros(1, KINDS[kind])
     buffer = device.buffer(every.reshape(layout.shape))
     wanted = Handed((slice(0, 1 << 13),))
@@ -126,14 +120,11 @@ def test_every_f16_in_the_models_type_is_what_mlx_gives(name: str, kind: Any) ->
     assert np.isnan(np.array(mx.array(found).view(type_).astype(mx.float32)).reshape(-1)[~number]).all()
 
 
-@pytest.mark.parametrize("name", ["host", "numpy"])
-def test_a_bf16_row_is_stored_as_its_f32_is(name: str) -> None:
-    if not devices.backends()[name].available:
-        pytest.skip(f"{name}: {devices.backends()[name].detail}")
+def test_a_bf16_row_is_stored_as_its_f32_is(cpu_backend: str) -> None:
     words = np.arange(1 << 16, dtype=np.uint16)
     as_f32 = (words.astype(np.uint32) << 16).view(np.float32)
     number = ~np.isnan(as_f32)
-    device, layout = devices.device(name), mv.KvPlane(1 << 13, 1, 8, backend="numpy").layout
+    device, layout = devices.device(cpu_backend), mv.KvPlane(1 << 13, 1, 8, backend="numpy").layout
     ring = mv.Ring(1 << 13)
     reserved = ring.append_batch(0, 1 << 13)
     held = []

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from muser_viz.devices import compile as compiler
-from muser_viz.devices.protocol import DTYPES, KINDS, Fresh, Kind
+from muser_viz.devices.protocol import DTYPES, KINDS, Fresh, Kind, word
 from muser_viz.devices.source import Kernel, Parameter, catalogue
 from muser_viz.errors import InputError, KernelError
 from muser_viz.geometry import MUSE_GLIMMER
@@ -95,11 +95,6 @@ def address(array: Any) -> int:
         if not memoryview(array).c_contiguous:
             raise
         return int(np.asarray(array).ctypes.data)
-
-
-def _bits(scalar: float) -> int:
-    """The bits of an f32."""
-    return int(np.float32(scalar).view(np.uint32))
 
 
 def _loaded(name: str, source: str, path: Path) -> ctypes.CDLL:
@@ -194,7 +189,7 @@ class HostDevice(Arrays):
         passed: list[int] = []
         for parameter, given in zip(kernel.buffers, arguments, strict=True):
             if parameter.kind == "scalar":
-                passed.append(_bits(given) if parameter.base == "float" else given)
+                passed.append(word(parameter.base, given))
                 continue
             dtype = KINDS[kind] if parameter.base == "float" else DTYPES[parameter.base]
             array = np.empty(given.shape, dtype) if isinstance(given, Fresh) else given

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import metadata
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from muser_viz.devices.protocol import Fresh, Kind
+from muser_viz.devices.protocol import Fresh, Kind, word
 from muser_viz.devices.source import Kernel, catalogue
 from muser_viz.layout import Index
 
@@ -187,15 +187,13 @@ class Launch:
         import mlx.core as mx
 
         scalars = [p.base for p in catalogue()[name].buffers if p.kind == "scalar"]
-        self._bits = [
-            int(np.float32(word).view(np.uint32)) if base == "float" else int(word)
-            for base, word in zip(scalars, words, strict=True)
-        ]
+        self._bits = [word(base, given) for base, given in zip(scalars, words, strict=True)]
         if before is None:
             self._words = mx.array(np.array(self._bits, np.uint32))
         else:
             steps = zip(self._bits, before._bits, strict=True)
             self._words = before._words + _in_words(tuple((to - of) % (1 << 32) for to, of in steps))
+        self._mx: Any = mx
         self._no_fence = device.no_fence
         self._kernel = device.kernel(name, in_place, kind)
         self._shape = {
@@ -207,15 +205,9 @@ class Launch:
 
     def __call__(self, inputs: list[Any], buffers: Sequence[FencedBuffer]) -> list[Any]:
         """Queue it: its outputs. ``inputs``: arrays in the kernel's order, with those of ``buffers``."""
-        before = self._no_fence
-        if buffers:
-            before = buffers[0].fence
-            for buffer in buffers:
-                if buffer.fence is not before:
-                    import mlx.core as mx
-
-                    before = mx.concatenate([each.fence for each in buffers])
-                    break
+        before = buffers[0].fence if buffers else self._no_fence
+        if any(buffer.fence is not before for buffer in buffers):
+            before = self._mx.concatenate([buffer.fence for buffer in buffers])
         *outputs, fence = self._kernel(inputs=[*inputs, self._words, before], **self._shape)
         for buffer in buffers:
             buffer.fence = fence
@@ -241,7 +233,7 @@ class MlxDevice:
         self._mx: Any = mx
         self.no_fence = mx.zeros((1,), mx.uint32)
         mx.eval(self.no_fence)
-        self.prepared = lru_cache(maxsize=256)(self._prepared)
+        self.prepared = lru_cache(maxsize=256)(partial(Launch, self))
         """A Launch, kept for the next time: a model's planes in one state share it."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> MlxDevice:
@@ -283,17 +275,6 @@ class MlxDevice:
             contents[index] = values
             restored = FencedBuffer(contents)
             buffer.array, buffer.fence = restored.array, restored.fence
-
-    def _prepared(
-        self,
-        name: str,
-        grid: int,
-        words: tuple[int | float, ...],
-        outputs: tuple[tuple[int, ...], ...],
-        in_place: tuple[bool, ...],
-        kind: Kind,
-    ) -> Launch:
-        return Launch(self, name, grid, words, outputs, in_place, kind)
 
     def launch(self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32") -> list[Any]:
         """Queue a kernel over ``grid`` threads and return its outputs; does not wait."""

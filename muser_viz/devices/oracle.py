@@ -193,54 +193,16 @@ def _rows(
         _hand(after, outputs, (head_dim, new + empty, 0), every, out_first + len(old), *to)
 
 
-def _store_rows(
-    key: F32,
-    value: F32,
-    key_cache: Any,
-    value_cache: Any,
-    key_rows: F32,
-    value_rows: F32,
-    kv_dim: int,
-    head_dim: int,
-    capacity: int,
-    head_major: int,
-    rows: int,
-    first: int,
-    low_rows: int,
-    second: int,
-    out_first: int,
-    out_rows: int,
-    key_by_element: int,
-    filled_rows: int,
-    write_index: int,
-) -> None:
+def _store_rows(key: F32, value: F32, key_cache: Any, value_cache: Any, *rest: Any) -> None:
+    *told, write_index = rest
+    _, _, kv_dim, head_dim, capacity, head_major, rows, first, low_rows, second, *_ = told
     if write_index in _places(first, low_rows, second, rows):
         for cache, source in ((key_cache, key), (value_cache, value)):
             if head_major:
                 cache.reshape(-1, capacity, head_dim)[:, write_index] = source.reshape(-1, head_dim)
             else:
                 cache.reshape(capacity, kv_dim)[write_index] = source.reshape(kv_dim)
-    _rows(
-        key,
-        value,
-        key_cache,
-        value_cache,
-        key_rows,
-        value_rows,
-        kv_dim,
-        head_dim,
-        capacity,
-        head_major,
-        rows,
-        first,
-        low_rows,
-        second,
-        out_first,
-        out_rows,
-        key_by_element,
-        filled_rows,
-        rows,
-    )
+    _rows(*[key, value, key_cache, value_cache, *told, rows])
 
 
 def _scores(

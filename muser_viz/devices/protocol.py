@@ -28,6 +28,11 @@ KINDS: Mapping[str, np.dtype[Any]] = {
 """The same for NumPy, which has no bf16: its words."""
 
 
+def word(base: str, scalar: float) -> int:
+    """A kernel's scalar as the word that it travels in: a ``float`` by its bits."""
+    return int(np.float32(scalar).view(np.uint32)) if base == "float" else int(scalar)
+
+
 @dataclass(frozen=True)
 class Fresh:
     """An output that the launch allocates, of the launch's kind."""

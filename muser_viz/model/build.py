@@ -6,17 +6,16 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from muser_viz.checks import whole
+from muser_viz.devices.protocol import Kind
 from muser_viz.errors import InputError
 from muser_viz.geometry import MUSE_GLIMMER, Geometry
 from muser_viz.inputs import seeded
 from muser_viz.model.library import library
-
-Kind = Literal["float32", "float16", "bfloat16"]
 
 
 def geometry_of(model: Any) -> Geometry:

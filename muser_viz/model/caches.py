@@ -191,8 +191,7 @@ class PlaneCache:
     @property
     def meta_state(self) -> tuple[str, ...]:
         """Capacity, len and both origins, as text."""
-        plane = self.plane
-        return tuple(str(n) for n in (plane.capacity, plane.len, plane.origin_logical, plane.origin_physical))
+        return tuple(map(str, self.plane.state))
 
     def is_trimmable(self) -> bool:
         """Whether the newest tokens can be taken back: until the ring overwrites a row."""

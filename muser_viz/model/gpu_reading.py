@@ -43,11 +43,8 @@ class _Token:
         self._device, self._layout = device, layout
         self.ring_after, row, self.live = next_token(ring.state)
         self._after: Callable[[], _Token | None] = lambda: None
-        shape, told = self.live.shape(layout), (*self.live.told(layout), row)
-        threads, in_place = self.live.filled * layout.kv_dim, (True, True, False, False)
-        self.launch = Launch(
-            device, "muser_kv_store_rows_f16", threads, told, (shape, shape), in_place, kind, before
-        )
+        told, in_place = self.live.launch(layout, row), (True, True, False, False)
+        self.launch = Launch(device, "muser_kv_store_rows_f16", *told, in_place, kind, before)
 
     def goes_on(self, kind: Kind) -> bool:
         """Whether the next token can follow on this one: of this kind, in this thread."""
@@ -93,9 +90,7 @@ def _chunk(device: MlxDevice, layout: Layout, state: State, count: int, staged: 
 
 def _hand(device: MlxDevice, layout: Layout, handed: Handed, kind: Kind) -> Launch:
     """A launch that hands rows over into arrays made for them."""
-    shape, told = handed.shape(layout), (*handed.told(layout), handed.old)
-    threads, in_place = handed.filled * layout.kv_dim, (False, False)
-    return device.prepared("muser_kv_rows_f16", threads, told, (shape, shape), in_place, kind)
+    return device.prepared("muser_kv_rows_f16", *handed.launch(layout, handed.old), (False, False), kind)
 
 
 class GpuReading:

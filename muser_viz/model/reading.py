@@ -98,9 +98,10 @@ class Reading(Protocol):
 
 
 def stamp(plane: KvPlane) -> object:
-    """An object that is another after every store, reset, undo or trim of the plane.
+    """The Ring that a plane holds now: whoever held the last one can tell that the state is another.
 
-    A plane takes its new state as a new Ring; whoever holds the old one can tell.
+    On a host it is another after every store, reset, undo or trim. On a GPU planes in one
+    state share one: there it says which state, not which rows.
     """
     return plane._ring
 

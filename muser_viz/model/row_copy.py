@@ -65,8 +65,8 @@ class RowCopy:
         if isinstance(plane.device, HostDevice):
             self._code = plane.device.code(_KERNEL, kind)
             addresses = [address(array) for array in (*self._buffers, *self._words)]
-            told = self._newest(0).told(layout)
-            self._given = (c_uint64 * (len(told) + 7))(0, 0, *addresses, *told, 0)
+            _, told, _ = self._newest(0).launch(layout, 0)
+            self._given = (c_uint64 * len(_NAMES))(0, 0, *addresses, *told)
 
     def goes_on(self, kind: Kind, ring: Ring) -> bool:
         """Whether it has the plane's rows as they are now, and can take one more."""
