@@ -1,28 +1,29 @@
 // Rows of a plane handed to a model that computes attention itself (§15.10):
 // head by head, in the model's type.
 //
-// One thread per element, grid filled_rows * kv_dim. Row i of what is handed over is
-// the plane's row first + i, and from low_rows on second + i - low_rows: live
-// rows in ascending physical order, or going round from the oldest. It goes to
-// row out_first + i of arrays with out_rows rows a head. The elements of K
-// lie outermost there where key_by_element is set. From row `rows` on, up to
+// Grid (filled_rows / 8, rounded up) * kv_dim: one thread takes one element of 8
+// rows, all loads before the first write, so that they wait together. Row i of what
+// is handed over is the plane's row first + i, and from low_rows on second + i -
+// low_rows: live rows in ascending physical order, or going round from the oldest.
+// It goes to row out_first + i of arrays with out_rows rows a head. The elements of
+// K lie outermost there where key_by_element is set. From row `rows` on, up to
 // filled_rows, the arrays are filled with zeros.
 #include <metal_stdlib>
 using namespace metal;
 
-static inline uint muser_plane_cell(uint physical, uint element, uint kv_dim, uint head_dim,
+static inline uint muser_plane_cell(uint physical, uint head, uint dim, uint kv_dim, uint head_dim,
                                     uint capacity, uint head_major)
 {
     return head_major != 0
-        ? (element / head_dim * capacity + physical) * head_dim + element % head_dim
-        : physical * kv_dim + element;
+        ? (head * capacity + physical) * head_dim + dim
+        : physical * kv_dim + head * head_dim + dim;
 }
 
-static inline uint muser_row_cell(uint row, uint element, uint head_dim, uint rows, uint by_element)
+static inline uint muser_row_cell(uint row, uint head, uint dim, uint head_dim, uint rows, uint by_element)
 {
     return by_element != 0
-        ? element * rows + row
-        : (element / head_dim * rows + row) * head_dim + element % head_dim;
+        ? (head * head_dim + dim) * rows + row
+        : (head * rows + row) * head_dim + dim;
 }
 
 // From row old_rows on, rows of a chunk that may not be in the plane yet,
@@ -49,25 +50,32 @@ kernel void muser_kv_rows_f16(
     constant uint &old_rows        [[buffer(18)]],
     uint thread_index              [[thread_position_in_grid]])
 {
-    if (thread_index >= filled_rows * kv_dim) {
-        return;
-    }
-    const uint i = thread_index / kv_dim;
     const uint element = thread_index % kv_dim;
-    half k = 0;
-    half v = 0;
-    if (i < old_rows) {
-        const uint physical = i < low_rows ? first + i : second + (i - low_rows);
-        const uint cell = muser_plane_cell(physical, element, kv_dim, head_dim, capacity, head_major);
-        k = key_cache[cell];
-        v = value_cache[cell];
-    } else if (i < rows) {
-        const uint source = (i - old_rows) * kv_dim + element;
-        k = key[source];
-        v = value[source];
+    const uint head = element / head_dim;
+    const uint dim = element % head_dim;
+    const uint start = 8 * (thread_index / kv_dim);
+    half k[8];
+    half v[8];
+    for (uint n = 0; n < 8 && start + n < filled_rows; ++n) {
+        const uint i = start + n;
+        k[n] = 0;
+        v[n] = 0;
+        if (i < old_rows) {
+            const uint physical = i < low_rows ? first + i : second + (i - low_rows);
+            const uint cell = muser_plane_cell(physical, head, dim, kv_dim, head_dim, capacity, head_major);
+            k[n] = key_cache[cell];
+            v[n] = value_cache[cell];
+        } else if (i < rows) {
+            const uint source = (i - old_rows) * kv_dim + element;
+            k[n] = key[source];
+            v[n] = value[source];
+        }
     }
-    key_rows[muser_row_cell(out_first + i, element, head_dim, out_rows, key_by_element)] = float(k);
-    value_rows[muser_row_cell(out_first + i, element, head_dim, out_rows, 0)] = float(v);
+    for (uint n = 0; n < 8 && start + n < filled_rows; ++n) {
+        const uint row = out_first + start + n;
+        key_rows[muser_row_cell(row, head, dim, head_dim, out_rows, key_by_element)] = float(k[n]);
+        value_rows[muser_row_cell(row, head, dim, head_dim, out_rows, 0)] = float(v[n]);
+    }
 }
 
 // One token stored and rows handed over, in one launch (§15.8, the fused
@@ -95,23 +103,30 @@ kernel void muser_kv_store_rows_f16(
     constant uint &write_index     [[buffer(18)]],
     uint thread_index              [[thread_position_in_grid]])
 {
-    if (thread_index >= filled_rows * kv_dim) {
-        return;
-    }
-    const uint i = thread_index / kv_dim;
     const uint element = thread_index % kv_dim;
-    half k = 0;
-    half v = 0;
-    if (i < rows) {
-        const uint physical = i < low_rows ? first + i : second + (i - low_rows);
-        const uint cell = muser_plane_cell(physical, element, kv_dim, head_dim, capacity, head_major);
-        if (physical == write_index) {
-            key_cache[cell] = key[element];
-            value_cache[cell] = value[element];
+    const uint head = element / head_dim;
+    const uint dim = element % head_dim;
+    const uint start = 8 * (thread_index / kv_dim);
+    half k[8];
+    half v[8];
+    for (uint n = 0; n < 8 && start + n < filled_rows; ++n) {
+        const uint i = start + n;
+        k[n] = 0;
+        v[n] = 0;
+        if (i < rows) {
+            const uint physical = i < low_rows ? first + i : second + (i - low_rows);
+            const uint cell = muser_plane_cell(physical, head, dim, kv_dim, head_dim, capacity, head_major);
+            if (physical == write_index) {
+                key_cache[cell] = key[element];
+                value_cache[cell] = value[element];
+            }
+            k[n] = key_cache[cell];
+            v[n] = value_cache[cell];
         }
-        k = key_cache[cell];
-        v = value_cache[cell];
     }
-    key_rows[muser_row_cell(out_first + i, element, head_dim, out_rows, key_by_element)] = float(k);
-    value_rows[muser_row_cell(out_first + i, element, head_dim, out_rows, 0)] = float(v);
+    for (uint n = 0; n < 8 && start + n < filled_rows; ++n) {
+        const uint row = out_first + start + n;
+        key_rows[muser_row_cell(row, head, dim, head_dim, out_rows, key_by_element)] = float(k[n]);
+        value_rows[muser_row_cell(row, head, dim, head_dim, out_rows, 0)] = float(v[n]);
+    }
 }

@@ -16,6 +16,8 @@ from muser_viz.ring import Reservation, Ring
 
 GROUP = 16
 """Dims that one thread of the mix kernel sums."""
+ROWS = 8
+"""Rows of which one thread of a rows kernel hands an element over."""
 
 
 def store(
@@ -109,7 +111,7 @@ class Handed:
             last,
         )
         shape = (1, layout.n_kv_heads, self.filled, layout.head_dim)
-        return self.filled * layout.kv_dim, told, (shape, shape)
+        return -(-self.filled // ROWS) * layout.kv_dim, told, (shape, shape)
 
 
 def rows(

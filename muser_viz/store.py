@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -67,6 +68,9 @@ class Step:
         return layer
 
 
+_ring = attrgetter("_ring")
+
+
 class KvStore:
     """The planes of every layer of ``geometry``, allocated for ``max_context`` tokens (§15.2).
 
@@ -96,6 +100,12 @@ class KvStore:
     def next_position(self) -> int:
         """The only token position that is accepted next."""
         return self.planes[0].next_position
+
+    @property
+    def positions(self) -> set[int]:
+        """The next position of every plane: one, unless a call of a model ended half way."""
+        rings = {id(ring): ring for ring in map(_ring, self.planes)}  # planes under a model share some
+        return {ring.next_position for ring in rings.values()}
 
     @property
     def open_step(self) -> Step | None:
@@ -218,7 +228,7 @@ class KvStore:
         not name are removed. InputError while a step is open, or where the layers
         are at different positions.
         """
-        positions = {plane.next_position for plane in self.planes}
+        positions = self.positions
         if self._open is not None or len(positions) > 1:
             raise InputError(
                 f"layers are at positions {min(positions)} to {max(positions)}, or a step is open; "

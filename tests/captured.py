@@ -26,13 +26,11 @@ from muser_viz.devices.protocol import KINDS, Kind
 from muser_viz.model.row_copy import words_of
 
 
-def metal_source(
-    name: str, in_place: tuple[bool, ...], kind: Kind, inputs: list[Any], shape: dict[str, Any]
-) -> str:
+def metal_source(kernel: Any, inputs: list[Any], shape: dict[str, Any]) -> str:
     """What MLX generates for one call."""
 
     def call(*arrays: Any) -> Any:
-        return function(name, "metal", in_place, kind)(inputs=list(arrays), **shape, verbose=True)
+        return kernel(inputs=list(arrays), **shape, verbose=True)
 
     sys.stdout.flush()
     kept = os.dup(1)
@@ -81,19 +79,22 @@ class CapturedDevice(MlxDevice):
         super().__init__("metal")
         self.sources: dict[tuple[Any, ...], str] = {}
 
-    def kernel(self, name: str, in_place: tuple[bool, ...], kind: Kind) -> Callable[..., list[Any]]:
-        return lambda **given: self.call(name, in_place, kind, **given)
+    def kernel(
+        self, name: str, in_place: tuple[bool, ...], kind: Kind, fence: bool
+    ) -> Callable[..., list[Any]]:
+        return lambda **given: self.call(name, in_place, kind, fence, **given)
 
     def call(
-        self, name: str, in_place: tuple[bool, ...], kind: Kind, inputs: list[Any], **shape: Any
+        self, name: str, in_place: tuple[bool, ...], kind: Kind, fence: bool, inputs: list[Any], **shape: Any
     ) -> list[Any]:
         """Run a kernel's generated source."""
         mx.eval(inputs)
         inputs = [mx.contiguous(array) for array in inputs]
         mx.eval(inputs)
-        key = (name, in_place, kind, *(array.size < 8 for array in inputs))
+        key = (name, in_place, kind, fence, *((array.dtype, array.size < 8) for array in inputs))
         if key not in self.sources:
-            self.sources[key] = metal_source(name, in_place, kind, inputs, shape)
+            kernel = function(name, "metal", in_place, kind, fence)
+            self.sources[key] = metal_source(kernel, inputs, shape)
         run, dtypes = _compiled(self.sources[key])
         made = [
             np.empty(size, np.uint32 if dtype == mx.uint32 else KINDS[kind])

@@ -102,9 +102,9 @@ def test_every_launch_that_touches_a_plane_takes_its_fence_and_gives_one_back(
     taken: list[list[int]] = []
     call = captured.call
 
-    def noted(name: str, in_place: Any, kind: Any, inputs: list[Any], **shape: Any) -> list[Any]:
+    def noted(*launched: Any, inputs: list[Any], **shape: Any) -> list[Any]:
         taken.append([id(array) for array in inputs])
-        return call(name, in_place, kind, inputs=inputs, **shape)
+        return call(*launched, inputs=inputs, **shape)
 
     captured.call = noted  # type: ignore[method-assign]
     for position in range(3):

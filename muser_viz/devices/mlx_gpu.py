@@ -65,12 +65,13 @@ __device__ inline To as_type(uint bits)
 
 
 def generated(
-    kernel: Kernel, platform: Platform, in_place: tuple[bool, ...], kind: Kind = "float32"
+    kernel: Kernel, platform: Platform, in_place: tuple[bool, ...], kind: Kind = "float32", fence: bool = True
 ) -> dict[str, Any]:
     """What MLX's kernel constructor is handed: names, header, and source around the body.
 
     ``in_place`` says of each output, in order, whether it is a Buffer. Scalars
-    travel as words of one uint32 array. ``float`` arrays are of ``kind``.
+    travel as words of one uint32 array. ``float`` arrays are of ``kind``. Without a
+    ``fence`` of its own, an array that the kernel makes has to serve as one.
     """
     inputs: list[str] = []
     outputs: list[str] = []
@@ -104,7 +105,9 @@ def generated(
             outputs.append(parameter.name)
     position = "thread_position_in_grid.x" if platform == "metal" else "blockIdx.x * blockDim.x + threadIdx.x"
     prelude.append(f"const uint {kernel.thread_index} = {position};")
-    prelude.append(f"if ({kernel.thread_index} == 0) muser_fence[0] = 1;")
+    if fence:
+        outputs.append("muser_fence")
+        prelude.append(f"if ({kernel.thread_index} == 0) muser_fence[0] = 1;")
     helpers = kernel.helpers
     if kind != "float32":
         helpers = _KIND_HEADER.replace("KIND", _KIND_NAMES[platform][kind]) + helpers
@@ -112,21 +115,21 @@ def generated(
         helpers = _CUDA_HEADER + re.sub(r"^static inline", "__device__ static inline", helpers, flags=re.M)
     helpers = helpers.replace("HERE ", "__device__ " if platform == "cuda" else "")
     return {
-        "name": f"{kernel.name}_{kind}" + "".join("_p" if place else "_n" for place in in_place),
+        "name": f"{kernel.name}_{kind}_" + "".join("np"[place] for place in in_place) + "_f" * fence,
         "input_names": [*inputs, "muser_words", "muser_before"],
-        "output_names": [*outputs, "muser_fence"],
+        "output_names": outputs,
         "header": helpers + "\n",
         "source": "\n".join(["", *prelude, kernel.body]),
     }
 
 
 @cache
-def function(name: str, platform: Platform, in_place: tuple[bool, ...], kind: Kind) -> Any:
+def function(name: str, platform: Platform, in_place: tuple[bool, ...], kind: Kind, fence: bool) -> Any:
     """The MLX custom kernel for a kernel of the package."""
     import mlx.core as mx
 
     construct = mx.fast.metal_kernel if platform == "metal" else mx.fast.cuda_kernel
-    return construct(**generated(catalogue()[name], platform, in_place, kind))
+    return construct(**generated(catalogue()[name], platform, in_place, kind, fence))
 
 
 def _on_the_gpu(words: npt.NDArray[np.float16]) -> Any:
@@ -169,6 +172,9 @@ class FencedBuffer:
 class Launch:
     """A kernel with its grid, scalars and outputs, to be queued over one array or another.
 
+    Without a ``fence`` of its own the first array that it makes is one, and is kept until
+    the next launch over the Buffers. ``before``: a launch of the same kernel, from whose
+    scalars these are made on the GPU.
     MLX runs what it queues when one of its outputs is needed, or with the next
     launch over a Buffer of it.
     """
@@ -182,36 +188,49 @@ class Launch:
         outputs: tuple[tuple[int, ...], ...],
         in_place: tuple[bool, ...],
         kind: Kind,
+        fence: bool = True,
         before: Launch | None = None,
     ) -> None:
         import mlx.core as mx
 
         scalars = [p.base for p in catalogue()[name].buffers if p.kind == "scalar"]
         self._bits = [word(base, given) for base, given in zip(scalars, words, strict=True)]
-        if before is None:
-            self._words = mx.array(np.array(self._bits, np.uint32))
-        else:
-            steps = zip(self._bits, before._bits, strict=True)
-            self._words = before._words + _in_words(tuple((to - of) % (1 << 32) for to, of in steps))
+        self._words = before.stepped(self._bits) if before else mx.array(np.array(self._bits, np.uint32))
         self._mx: Any = mx
         self._no_fence = device.no_fence
-        self._kernel = device.kernel(name, in_place, kind)
-        self._shape = {
-            "output_shapes": [*outputs, (1,)],
-            "output_dtypes": [*(getattr(mx, kind) for _ in outputs), mx.uint32],
-            "grid": (grid, 1, 1),
-            "threadgroup": (min(grid, _THREADS), 1, 1),
-        }
+        self._fence = fence
+        self._kernel = partial(
+            device.kernel(name, in_place, kind, fence),
+            output_shapes=[*outputs, *[(1,)] * fence],
+            output_dtypes=[*[getattr(mx, kind)] * len(outputs), *[mx.uint32] * fence],
+            grid=(grid, 1, 1),
+            threadgroup=(min(grid, _THREADS), 1, 1),
+        )
+
+    def again(self, words: tuple[int, ...]) -> Launch:
+        """The same with other scalars, none of them a ``float``."""
+        launch = Launch.__new__(Launch)
+        vars(launch).update(vars(self))
+        launch._bits, launch._words = list(words), self.stepped(words)
+        return launch
+
+    def stepped(self, bits: Sequence[int]) -> Any:
+        """Other scalars, made on the GPU from these, so that nothing waits."""
+        steps = [(to - of) % (1 << 32) for to, of in zip(bits, self._bits, strict=True)]
+        return self._words + _in_words(tuple(steps))
 
     def __call__(self, inputs: list[Any], buffers: Sequence[FencedBuffer]) -> list[Any]:
         """Queue it: its outputs. ``inputs``: arrays in the kernel's order, with those of ``buffers``."""
         before = buffers[0].fence if buffers else self._no_fence
-        if any(buffer.fence is not before for buffer in buffers):
-            before = self._mx.concatenate([buffer.fence for buffer in buffers])
-        *outputs, fence = self._kernel(inputs=[*inputs, self._words, before], **self._shape)
+        for buffer in buffers:
+            if buffer.fence is not before:
+                before = self._mx.concatenate([each.fence for each in buffers])
+                break
+        made: list[Any] = self._kernel(inputs=[*inputs, self._words, before])
+        fence = made.pop() if self._fence else made[0]
         for buffer in buffers:
             buffer.fence = fence
-        return outputs
+        return made
 
 
 @lru_cache(maxsize=64)
@@ -301,7 +320,9 @@ class MlxDevice:
         self._mx.async_eval(*outputs, *(buffer.fence for buffer in touched[:1]))
         return outputs
 
-    def kernel(self, name: str, in_place: tuple[bool, ...], kind: Kind) -> Callable[..., list[Any]]:
+    def kernel(
+        self, name: str, in_place: tuple[bool, ...], kind: Kind, fence: bool
+    ) -> Callable[..., list[Any]]:
         """What hands a kernel to MLX: its outputs, the new fence last."""
-        handing: Callable[..., list[Any]] = function(name, self._platform, in_place, kind)
+        handing: Callable[..., list[Any]] = function(name, self._platform, in_place, kind, fence)
         return handing

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, NoReturn
 
 import mlx.core as mx
@@ -15,7 +16,10 @@ from muser_viz.model.gpu_reading import GpuReading
 from muser_viz.model.host_reading import HostReading
 from muser_viz.model.reading import KINDS, Reading
 from muser_viz.ring import Ring
-from muser_viz.store import KvStore, Step
+from muser_viz.store import KvStore
+
+_DTYPES = {kind: dtype for dtype, kind in KINDS.items()}
+_position: Callable[[PlaneCache], int] = attrgetter("plane._ring.next_position")
 
 
 class PlaneCache:
@@ -34,25 +38,25 @@ class PlaneCache:
         geometry = store.geometry
         self._one_token = (1, geometry.n_kv_heads, 1, geometry.head_dim)
         self._kind: Kind = "float16"
-        self._opened: tuple[object, Reading] | None = None
+        self._opened = self._open()
+
+    def _open(self) -> tuple[object, Reading]:
+        """The plane's device, and the reading that goes with it."""
+        plane, device = self.plane, self.plane.device
+        if isinstance(device, MlxDevice):
+            return device, GpuReading(plane, device)
+        return device, HostReading(plane, last=self.layer == self.store.geometry.n_layers - 1)
 
     def _reading(self) -> Reading:
         """The plane's reading; another where the plane has been given another device since."""
-        plane = self.plane
-        device = plane.device
-        if self._opened is None or self._opened[0] is not device:
-            reading: Reading
-            if isinstance(device, MlxDevice):
-                reading = GpuReading(plane, device)
-            else:
-                reading = HostReading(plane, last=self.layer == self.store.geometry.n_layers - 1)
-            self._opened = (device, reading)
+        if self._opened[0] is not self.plane.device:
+            self._opened = self._open()
         return self._opened[1]
 
     @property
     def offset(self) -> int:
         """The next token position; RoPE turns by it."""
-        return self.plane.next_position
+        return _position(self)
 
     def update_and_fetch(self, keys: Any, values: Any) -> tuple[Any, Any]:
         """Store the K and V of the next tokens and return what their queries read.
@@ -64,21 +68,20 @@ class PlaneCache:
         up to ``capacity - 1`` earlier rows and the chunk, staged in temporal order
         (§15.9). InputError, ContextExhausted: then nothing was changed.
         """
-        shape, dtype = keys.shape, keys.dtype
+        shape = keys.shape
         if shape != self._one_token or values.shape != shape:
             self._check_shapes(shape, values.shape)
-        kind, count = KINDS.get(dtype), shape[2]
-        if kind is None or values.dtype != dtype:
-            if kind is None or values.dtype not in KINDS:
-                raise InputError(
-                    f"keys are {dtype} and values {values.dtype}; float32, float16 and bfloat16 are stored"
-                )
-            values = values.astype(dtype)
-        step = self._allowed(count)
-        if step is not None:
-            step.claim(self.layer)
+        kind = self._kind
+        dtype = _DTYPES[kind]
+        if not (keys.dtype == dtype and values.dtype == dtype):
+            kind, values = _of_one_kind(keys, values)
+        count, store = shape[2], self.store
+        if self.layer == 0 or store.open_step is not None or _position(self) + count > store.max_context:
+            self._check_position(count)
         self._kind = kind
-        reading = self._reading()
+        device, reading = self._opened
+        if device is not self.plane.device:
+            reading = self._reading()
         if count == 1:
             return reading.one(keys, values, kind)
         return reading.chunk(keys, values, kind, self._staged(count))
@@ -106,26 +109,29 @@ class PlaneCache:
         plane = self.plane
         return plane.len + count > plane.capacity or plane.origin_physical > 0
 
-    def _allowed(self, count: int) -> Step | None:
-        position, store = self.plane.next_position, self.store
+    def _check_position(self, count: int) -> None:
+        """Whether the next tokens are what the store takes; a step that is open takes note of the layer."""
+        position, store = self.offset, self.store
         if position + count > store.max_context:
             raise ContextExhausted(
                 f"position {position + count - 1} is past max_context {store.max_context}; "
                 "nothing was changed: make a store with a larger max_context"
             )
-        if self.layer == 0 and any(plane.next_position != position for plane in store.planes):
-            at = sorted({plane.next_position for plane in store.planes})
+        if self.layer == 0 and store.positions != {position}:
+            at = sorted(store.positions)
             raise InputError(
                 f"layers are at positions {at[0]} to {at[-1]}: an earlier call of the model ended half way, "
                 "or some layers alone were trimmed: load the last save, or reset every plane"
             )
         step = store.open_step
-        if step is not None and (step.position, step.count) != (position, count):
+        if step is None:
+            return
+        if (step.position, step.count) != (position, count):
             raise InputError(
                 f"{count} tokens from {position} were given; the open step is of {step.count} from "
                 f"{step.position}: open a step for what the model is given"
             )
-        return step
+        step.claim(self.layer)
 
     def keys_and_values(self) -> tuple[Any, Any]:
         """The live rows in physical order, in the type last stored."""
@@ -141,6 +147,8 @@ class PlaneCache:
         the ring's, unless the ring holds the whole context.
         """
         plane = self.plane
+        if N == 1 and not return_array and (window_size is None or window_size == plane.capacity):
+            return None
         count, offset = whole("N", N, 1), self.offset
         holds_all = plane.capacity >= self.store.max_context
         if window_size is not None and window_size != plane.capacity and not holds_all:
@@ -225,6 +233,16 @@ class PlaneCache:
 
     def __repr__(self) -> str:
         return f"PlaneCache(layer {self.layer}, {self.plane.ring!r})"
+
+
+def _of_one_kind(keys: Any, values: Any) -> tuple[Kind, Any]:
+    """What the keys are of, and the values in their type."""
+    for dtype in (keys.dtype, values.dtype):
+        if dtype not in KINDS:
+            raise InputError(
+                f"keys are {keys.dtype} and values {values.dtype}; float32, float16 and bfloat16 are stored"
+            )
+    return KINDS[keys.dtype], values.astype(keys.dtype)
 
 
 def model_caches(store: KvStore) -> list[PlaneCache]:

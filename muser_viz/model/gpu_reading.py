@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from copy import deepcopy
 from functools import lru_cache
+from math import prod
 from threading import get_ident
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary, ref
+from weakref import WeakValueDictionary
 
 import mlx.core as mx
 
+from muser_viz.checks import POSITION_LIMIT
 from muser_viz.devices.mlx_gpu import FencedBuffer, Launch, MlxDevice
 from muser_viz.devices.protocol import Kind
 from muser_viz.launches import Handed, told_batch
@@ -28,47 +30,64 @@ from muser_viz.model.reading import (
 from muser_viz.plane import KvPlane
 from muser_viz.ring import Ring
 
+_FEW = 1 << 19
+"""Elements of K up to which a plane keeps the rows last handed over: a launch with a fence takes longer."""
+_AHEAD = 16
+"""Tokens that are prepared together: code that runs twice a token, amid all else, runs from cold caches."""
 
-class _Token:
-    """What a plane in one state does with its next token; the planes in it share it.
+
+class _Token(NamedTuple):
+    """What a plane in one state does with its next token."""
+
+    before: Ring
+    """The state."""
+    after: Ring
+    live: Handed
+    whole: bool
+    """Whether what the launch makes has no room at its end."""
+    launch: Launch
+    outputs: tuple[tuple[int, ...], ...]
+    kind: Kind
+    thread: int
+
+
+class _Run:
+    """The next tokens of a plane in one state; the planes in it share them.
 
     A model's 39 rings go from state to state together, so what is made for the first
     of them serves the others, in one thread: a lazy array of MLX belongs to its own.
     """
 
     def __init__(
-        self, device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, before: Launch | None
+        self, device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, last: _Token | None
     ) -> None:
-        self.kind, self.thread = kind, get_ident()
-        self._device, self._layout = device, layout
-        self.ring_after, row, self.live = next_token(ring.state)
-        self._after: Callable[[], _Token | None] = lambda: None
-        told, in_place = self.live.launch(layout, row), (True, True, False, False)
-        self.launch = Launch(device, "muser_kv_store_rows_f16", *told, in_place, kind, before)
-
-    def goes_on(self, kind: Kind) -> bool:
-        """Whether the next token can follow on this one: of this kind, in this thread."""
-        return self.kind == kind and self.thread == get_ident()
-
-    def after(self) -> _Token:
-        """The same of the state with the token stored."""
-        after = self._after()
-        if after is None:
-            after = _token(self._device, self._layout, self.ring_after, self.kind, self.launch)
-            self._after = ref(after)
-        return after
+        """``last``: the token before these, where there is one."""
+        self.tokens: list[_Token] = []
+        for _ in range(max(1, min(_AHEAD, POSITION_LIMIT - ring.next_position))):
+            after, row, live = next_token(ring)
+            grid, words, outputs = live.launch(layout, row)
+            if last is not None and last.outputs == outputs:
+                launch = last.launch.again(words)
+            else:
+                name, in_place = "muser_kv_store_rows_f16", (True, True, False, False)
+                fence = prod(outputs[0]) > _FEW
+                before = last and last.launch
+                launch = Launch(device, name, grid, words, outputs, in_place, kind, fence, before)
+            last = _Token(ring, after, live, live.count == live.filled, launch, outputs, kind, get_ident())
+            self.tokens.append(last)
+            ring = after
 
 
-_tokens: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind, int], _Token] = WeakValueDictionary()
+_runs: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind, int], _Run] = WeakValueDictionary()
 
 
-def _token(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, before: Launch | None = None) -> _Token:
-    """The one that planes share, as long as one of them is in its state. ``before``: the last token's."""
+def _run(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, last: _Token | None) -> _Run:
+    """The one that planes share, as long as one of them is in it."""
     name = (device, layout, ring.state, kind, get_ident())
-    token = _tokens.get(name)
-    if token is None:
-        token = _tokens[name] = _Token(device, layout, ring, kind, before)
-    return token
+    run = _runs.get(name)
+    if run is None:
+        run = _runs[name] = _Run(device, layout, ring, kind, last)
+    return run
 
 
 class _Chunk(NamedTuple):
@@ -101,6 +120,8 @@ class GpuReading:
     def __init__(self, plane: KvPlane, device: MlxDevice) -> None:
         self.plane = plane
         self._device = device
+        self._run: _Run | None = None
+        self._coming: Iterator[_Token] = iter(())
         self._last: _Token | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GpuReading:
@@ -118,15 +139,31 @@ class GpuReading:
 
     def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
         """Queue the store and the read of one token: a launch."""
-        plane, last, buffers = self.plane, self._last, self._buffers
-        if last is not None and last.ring_after is stamp(plane) and last.goes_on(kind):
-            token = last.after()
-        else:
-            token = _token(self._device, plane.layout, plane.ring, kind)
+        plane = self.plane
+        token = next(self._coming, None)
+        if (
+            token is None
+            or token.before is not stamp(plane)
+            or token.kind != kind
+            or token.thread != get_ident()
+        ):
+            token = self._first(kind)
+        buffers: Any = plane.key_cache, plane.value_cache
         key, value = token.launch([keys, values, buffers[0].array, buffers[1].array], buffers)
-        plane.advance(token.ring_after)
+        plane.advance(token.after)
         self._last = token
-        return without_room(key, value, token.live)
+        return (key, value) if token.whole else without_room(key, value, token.live)
+
+    def _first(self, kind: Kind) -> _Token:
+        """The token of the plane's state, and those that come after it prepared."""
+        plane, last = self.plane, self._last
+        if last is not None and (
+            last.after is not stamp(plane) or last.kind != kind or last.thread != get_ident()
+        ):
+            last = None
+        self._run = _run(self._device, plane.layout, plane.ring, kind, last)
+        self._coming = iter(self._run.tokens)
+        return next(self._coming)
 
     def chunk(self, keys: Any, values: Any, kind: Kind, staged: bool) -> Pair:
         """Queue the store of a chunk, and the read: before it where rows are staged, else after it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import lru_cache
 from typing import Any
 
 import mlx.core as mx
@@ -11,10 +12,13 @@ from muser_viz import launches
 from muser_viz.devices.protocol import Buffer, Kind
 from muser_viz.launches import Handed
 from muser_viz.model.reading import (
+    NextToken,
     Pair,
+    State,
     live_places,
     next_chunk,
     next_token,
+    ring_of,
     rows,
     stamp,
     without_room,
@@ -24,6 +28,12 @@ from muser_viz.plane import KvPlane
 from muser_viz.ring import Ring
 
 _queue: Any = mx.async_eval
+
+
+@lru_cache(maxsize=64)
+def _next_token(state: State) -> NextToken:
+    """A model's planes in one state ask for it in turn."""
+    return next_token(ring_of(state))
 
 
 class HostReading:
@@ -62,7 +72,7 @@ class HostReading:
         """Wait for K and V; store their row, and hand it on to the copy."""
         _queue(keys, values)
         plane, copy = self.plane, self._copy
-        ring, row, live = next_token(plane.state)
+        ring, row, live = _next_token(plane.state)
         if not self._keeps:
             token, buffers = _given(keys, values), self._buffers
             made = launches.store_rows(plane.device, token, buffers, plane.layout, live, row, None, kind)

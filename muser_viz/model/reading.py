@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
 import mlx.core as mx
@@ -44,13 +46,19 @@ class NextChunk(NamedTuple):
     handed: Handed
 
 
-@lru_cache(maxsize=64)
-def next_token(state: State) -> NextToken:
-    """For a plane in this state; planes in one state share it, as a model's rings are."""
-    ring = ring_of(state)
+def next_token(ring: Ring) -> NextToken:
+    """For a plane in this state."""
+    ring = ring.copy()
     row = ring.append(ring.next_position)
+    if ring.len == ring.capacity:
+        return NextToken(ring, row, _every_row(ring.capacity))
     room = min(ring.capacity, -(-ring.len // STEP) * STEP)
     return NextToken(ring, row, Handed(live_places(ring), room=room))
+
+
+@lru_cache(maxsize=64)
+def _every_row(capacity: int) -> Handed:
+    return Handed((slice(0, capacity),))
 
 
 @lru_cache(maxsize=64)
@@ -97,13 +105,12 @@ class Reading(Protocol):
         """Bytes of a copy of the rows, where one is kept."""
 
 
-def stamp(plane: KvPlane) -> object:
-    """The Ring that a plane holds now: whoever held the last one can tell that the state is another.
+stamp: Callable[[KvPlane], object] = attrgetter("_ring")
+"""The Ring that a plane holds now: whoever held the last one can tell that the state is another.
 
-    On a host it is another after every store, reset, undo or trim. On a GPU planes in one
-    state share one: there it says which state, not which rows.
-    """
-    return plane._ring
+On a host it is another after every store, reset, undo or trim. On a GPU planes in one
+state share one: there it says which state, not which rows.
+"""
 
 
 def rows(heads: Any) -> Any:
