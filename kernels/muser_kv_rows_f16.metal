@@ -2,12 +2,12 @@
 // head by head, in the model's type.
 //
 // Grid (filled_rows / 8, rounded up) * kv_dim: one thread takes one element of 8
-// rows, all loads before the first write, so that they wait together. Row i of what
-// is handed over is the plane's row first + i, and from low_rows on second + i -
-// low_rows: live rows in ascending physical order, or going round from the oldest.
-// It goes to row out_first + i of arrays with out_rows rows a head. The elements of
-// K lie outermost there where key_by_element is set. From row `rows` on, up to
-// filled_rows, the arrays are filled with zeros.
+// rows, and divides once for them. Row i of what is handed over is the plane's row
+// first + i, and from low_rows on second + i - low_rows: live rows in ascending
+// physical order, or going round from the oldest. It goes to row out_first + i of
+// arrays with out_rows rows a head. The elements of K lie outermost there where
+// key_by_element is set. From row `rows` on, up to filled_rows, the arrays are filled
+// with zeros.
 #include <metal_stdlib>
 using namespace metal;
 

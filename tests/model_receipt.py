@@ -155,18 +155,18 @@ def waited(run: Run, caches: Any, count: int) -> float:
 
 def in_turn(
     run: Run, act: Callable[..., float], held: dict[str, Any], bursts: int, count: int
-) -> list[float]:
-    """Tokens a second of each: the median of short bursts that take turns, so that both meet the same."""
-    seconds: dict[str, list[float]] = {name: [] for name in held}
+) -> list[list[float]]:
+    """Tokens a second of each in short bursts that take turns, so that both meet the same."""
+    speeds: dict[str, list[float]] = {name: [] for name in held}
     for burst in range(bursts):
         for name in sorted(held, reverse=bool(burst % 2)):
-            seconds[name].append(act(run, held[name], count))
-    return [count / statistics.median(each) for each in seconds.values()]
+            speeds[name].append(count / act(run, held[name], count))
+    return list(speeds.values())
 
 
 def decode(run: Run) -> None:
     """Tokens a second on each, prefill past the wrap and decode, three runs."""
-    length, (bursts, count) = run.window + run.chunk, (15, 4) if run.small else (13, 10)
+    length, (bursts, count) = run.window + run.chunk, (15, 4) if run.small else (25, 6)
     makers: dict[str, Callable[[], Any]] = {
         "mlx-lm's caches": lambda: peer_caches(run.model),
         "our planes": lambda: model_caches(run.store()),
@@ -180,15 +180,19 @@ def decode(run: Run) -> None:
             run.prefill(caches, length)
             if turn:
                 prefill[name].append(length / (time.perf_counter() - start))
-    speeds: dict[str, list[list[float]]] = {}
+    runs: dict[str, list[list[list[float]]]] = {}
     for way, act in (("pipelined", pipelined), ("waited", waited)):
         in_turn(run, act, held, 2, 3)
-        speeds[f"decode {way}"] = [in_turn(run, act, held, bursts, count) for _ in range(3)]
-    speeds[f"prefill of {length:,}"] = [list(each) for each in zip(*prefill.values(), strict=True)]
-    for what, runs in speeds.items():
-        for name, of_one in zip(held, zip(*runs, strict=True), strict=True):
-            run.found(f"{what}, tokens a second on {name}", [round(each, 2) for each in of_one])
-        run.found(f"{what}, times as fast as on mlx-lm's caches", [round(b / a, 3) for a, b in runs])
+        runs[f"decode {way}"] = [in_turn(run, act, held, bursts, count) for _ in range(3)]
+    runs[f"prefill of {length:,}"] = [
+        [[each] for each in turn] for turn in zip(*prefill.values(), strict=True)
+    ]
+    middle = statistics.median
+    for what, three in runs.items():
+        for name, of_one in zip(held, zip(*three, strict=True), strict=True):
+            run.found(f"{what}, tokens a second on {name}", [round(middle(each), 2) for each in of_one])
+        ratios = [[ours / peer for peer, ours in zip(*each, strict=True)] for each in three]
+        run.found(f"{what}, times as fast as on mlx-lm's caches", [round(middle(each), 3) for each in ratios])
 
 
 def buffers(run: Run) -> None:

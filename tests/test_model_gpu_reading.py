@@ -14,8 +14,9 @@ from captured import CapturedDevice
 import muser_viz as mv
 from muser_viz import devices, launches
 from muser_viz.devices.protocol import KINDS
+from muser_viz.model import gpu_reading
 from muser_viz.model.build import small_model
-from muser_viz.model.caches import model_caches
+from muser_viz.model.caches import PlaneCache, model_caches
 from muser_viz.model.gpu_reading import GpuReading
 from muser_viz.model.runs import feed_model, peer_caches
 
@@ -168,3 +169,59 @@ def test_the_last_position_is_stored_and_counted(captured: Captured) -> None:
     with pytest.raises(mv.InputError, match="position is 4294967296"):
         reading.one(row, row, "float32")
     assert plane.raw_key().tobytes() == before
+
+
+@pytest.mark.usefixtures("captured")
+@pytest.mark.parametrize("few", [0, 1 << 19])
+def test_prepared_tokens_are_used_up_left_and_made_again(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    """Over more tokens than are prepared together; left for a chunk, a trim, another type, a store."""
+    monkeypatch.setattr(gpu_reading, "_FEW", few)
+    monkeypatch.setattr(gpu_reading, "_AHEAD", 5)
+    ours, host = (
+        [PlaneCache(mv.KvStore(SMALL, 64, backend=name), 3) for _ in range(2)] for name in (None, "numpy")
+    )
+    assert isinstance(ours[0]._reading(), GpuReading)
+    done = 0
+
+    def both(count: int, kind: Any = mx.float32) -> None:
+        nonlocal done
+        for own, other in zip(ours, host, strict=True):
+            keys, values = (mx.array(mv.seeded(7 + done + n, 1, 2, count, 16)).astype(kind) for n in (0, 50))
+            for a, b in zip(
+                own.update_and_fetch(keys, values), other.update_and_fetch(keys, values), strict=True
+            ):
+                assert a.dtype == b.dtype == kind
+                assert np.array_equal(np.array(a.astype(mx.float32)), np.array(b.astype(mx.float32)))
+        done += count
+
+    for _ in range(13):
+        both(1)
+    assert ours[0]._reading()._last is ours[1]._reading()._last  # type: ignore[attr-defined]
+    both(3)
+    both(1)
+    both(1, mx.bfloat16)
+    both(1)
+    for cache in (*ours, *host):
+        cache.trim(2)
+    both(1)
+    for cache in (*ours, *host):
+        cache.plane.append(cache.offset, mv.seeded(5, 32), mv.seeded(6, 32))
+    for _ in range(7):
+        both(1)
+    for own, other in zip(ours, host, strict=True):
+        assert own.plane.ring == other.plane.ring
+        assert own.plane.raw_key().tobytes() == other.plane.raw_key().tobytes()
+        assert own.plane.raw_value().tobytes() == other.plane.raw_value().tobytes()
+
+
+def test_rows_handed_over_are_the_fence_where_they_are_few(
+    captured: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading = GpuReading(mv.KvPlane(32, 2, 16), captured)
+    row = mx.array(mv.seeded(1, 1, 2, 1, 16))
+    reading.one(row, row, "float32")
+    assert reading.arrays[0].shape == (1, 2, 32, 16)
+    monkeypatch.setattr(gpu_reading, "_FEW", 0)
+    reading = GpuReading(mv.KvPlane(32, 2, 16), captured)
+    reading.one(row, row, "bfloat16")
+    assert reading.arrays[0].shape == (1,)

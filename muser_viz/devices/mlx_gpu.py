@@ -2,7 +2,7 @@
 
 MLX has no custom kernel that writes an input. A Buffer is handed in as an
 input and written through a cast, which MLX does not see. So each Buffer carries
-a fence, a one-element array: every kernel that touches the Buffer takes the
+a fence, a small array: every kernel that touches the Buffer takes the
 fence as an input and gives a new one back, and MLX orders the two launches by
 it (on Metal with a barrier over all buffers, which is the chapter's
 store-then-barrier of §15.8). MLX's own operations take no fence: before one

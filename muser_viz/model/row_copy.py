@@ -26,7 +26,7 @@ _FIRST, _OUT_FIRST, _WRITE_INDEX = (_NAMES.index(name) for name in ("first", "ou
 
 def _by_element(plane: KvPlane, kind: Kind, ring: Ring) -> bool:
     """Whether K is to lie with the head's elements outermost."""
-    return kind == "float32" and not plane.head_major and ring.len == ring.capacity
+    return kind != "bfloat16" and not plane.head_major and ring.len == ring.capacity
 
 
 def words_of(array: Any) -> npt.NDArray[Any]:
@@ -39,8 +39,8 @@ class RowCopy:
     """Every row of a plane in MLX's memory: the model's type, the plane's own physical order.
 
     It lies as MLX's matmul on a CPU is fastest: head by head, for a token-major
-    operand would be copied whole for every query head; and in f32, of a full ring,
-    with the elements of K outermost. Where it lies changes no bit: a score is summed
+    operand would be copied whole for every query head; and in f32 and f16, of a full
+    ring, with the elements of K outermost. Where it lies changes no bit: a score is summed
     over the head's elements, one after another, either way. ``ring``: the state that it
     is first read in.
     """
