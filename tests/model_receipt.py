@@ -217,6 +217,7 @@ def buffers(run: Run) -> None:
             larger = [mx.zeros((*shape[:2], shape[2] + more, shape[3]), kind) for _ in f32]
             mx.eval(larger)
             del larger
+            mx.synchronize()
         made = [each.astype(kind) for each in f32]
         mx.eval(made)
         key, value = (each[:, :, : rows + 1] for each in made)

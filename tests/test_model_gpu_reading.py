@@ -114,12 +114,14 @@ def test_nothing_is_evaluated_on_the_way(captured: Captured, monkeypatch: pytest
         return [mx.zeros(size) + inputs[0].sum() for size in shape["output_shapes"]]
 
     monkeypatch.setattr(captured, "call", lazily)
-    evaluated: list[Any] = []
-    for name in ("eval", "async_eval"):
-        monkeypatch.setattr(mx, name, lambda *arrays: evaluated.append(arrays))
+    waited: list[Any] = []
+    queued: list[Any] = []
+    monkeypatch.setattr(mx, "eval", lambda *arrays: waited.append(arrays))
+    monkeypatch.setattr(mx, "async_eval", queued.extend)
     said = model(mx.array([[5]]), cache=caches)
     said = model(mx.array([[5, 6, 7]]), cache=caches)
-    assert not evaluated
+    assert not waited
+    assert {words.dtype for words in queued} == {mx.uint32}  # the scalars of coming tokens
     monkeypatch.undo()
     mx.eval(said)
 
@@ -225,3 +227,19 @@ def test_rows_handed_over_are_the_fence_where_they_are_few(
     reading = GpuReading(mv.KvPlane(32, 2, 16), captured)
     reading.one(row, row, "bfloat16")
     assert reading.arrays[0].shape == (1,)
+
+
+@pytest.mark.usefixtures("captured")
+def test_a_reader_of_k_alone_between_two_tokens() -> None:
+    """K and V then have fences of different shapes and types."""
+    caches = [PlaneCache(mv.KvStore(SMALL, 64, backend=name), 3) for name in (None, "numpy")]
+    query = mv.seeded(3, 4, 16)
+    for kind in (mx.float32, mx.bfloat16):
+        rows = mx.array(mv.seeded(1, 1, 2, 1, 16)).astype(kind)
+        for cache in caches:
+            cache.update_and_fetch(rows, rows)
+        scored = [mv.scores(cache.plane, query) for cache in caches]
+        assert scored[0].shape == scored[1].shape
+    for cache in caches:
+        cache.update_and_fetch(rows, rows)
+    assert caches[0].plane.raw_value().tobytes() == caches[1].plane.raw_value().tobytes()

@@ -195,7 +195,8 @@ class Launch:
 
         scalars = [p.base for p in catalogue()[name].buffers if p.kind == "scalar"]
         self._bits = [word(base, given) for base, given in zip(scalars, words, strict=True)]
-        self._words = before.stepped(self._bits) if before else mx.array(np.array(self._bits, np.uint32))
+        self.words = before.stepped(self._bits) if before else mx.array(np.array(self._bits, np.uint32))
+        """The scalars, as a uint32 array."""
         self._mx: Any = mx
         self._no_fence = device.no_fence
         self._fence = fence
@@ -211,22 +212,24 @@ class Launch:
         """The same with other scalars, none of them a ``float``."""
         launch = Launch.__new__(Launch)
         vars(launch).update(vars(self))
-        launch._bits, launch._words = list(words), self.stepped(words)
+        launch._bits, launch.words = list(words), self.stepped(words)
         return launch
 
     def stepped(self, bits: Sequence[int]) -> Any:
         """Other scalars, made on the GPU from these, so that nothing waits."""
         steps = [(to - of) % (1 << 32) for to, of in zip(bits, self._bits, strict=True)]
-        return self._words + _in_words(tuple(steps))
+        return self.words + _in_words(tuple(steps))
 
     def __call__(self, inputs: list[Any], buffers: Sequence[FencedBuffer]) -> list[Any]:
-        """Queue it: its outputs. ``inputs``: arrays in the kernel's order, with those of ``buffers``."""
+        """Queue it: its outputs.
+
+        ``inputs``: arrays in the kernel's order, with those of ``buffers``: one, two or none.
+        """
         before = buffers[0].fence if buffers else self._no_fence
-        for buffer in buffers:
-            if buffer.fence is not before:
-                before = self._mx.concatenate([each.fence for each in buffers])
-                break
-        made: list[Any] = self._kernel(inputs=[*inputs, self._words, before])
+        if len(buffers) > 1 and buffers[1].fence is not before:
+            fences = [buffer.fence.reshape(-1)[:1] for buffer in buffers]
+            before = self._mx.concatenate([fence.view(self._mx.uint16) for fence in fences])
+        made: list[Any] = self._kernel(inputs=[*inputs, self.words, before])
         fence = made.pop() if self._fence else made[0]
         for buffer in buffers:
             buffer.fence = fence

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from copy import deepcopy
 from functools import lru_cache
 from math import prod
-from threading import get_ident
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -48,14 +47,14 @@ class _Token(NamedTuple):
     launch: Launch
     outputs: tuple[tuple[int, ...], ...]
     kind: Kind
-    thread: int
 
 
 class _Run:
     """The next tokens of a plane in one state; the planes in it share them.
 
     A model's 39 rings go from state to state together, so what is made for the first
-    of them serves the others, in one thread: a lazy array of MLX belongs to its own.
+    of them serves the others. Their scalars are queued at once: a lazy array of MLX
+    would belong to its thread.
     """
 
     def __init__(
@@ -73,17 +72,18 @@ class _Run:
                 fence = prod(outputs[0]) > _FEW
                 before = last and last.launch
                 launch = Launch(device, name, grid, words, outputs, in_place, kind, fence, before)
-            last = _Token(ring, after, live, live.count == live.filled, launch, outputs, kind, get_ident())
+            last = _Token(ring, after, live, live.count == live.filled, launch, outputs, kind)
             self.tokens.append(last)
             ring = after
+        mx.async_eval([token.launch.words for token in self.tokens])
 
 
-_runs: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind, int], _Run] = WeakValueDictionary()
+_runs: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind], _Run] = WeakValueDictionary()
 
 
 def _run(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, last: _Token | None) -> _Run:
     """The one that planes share, as long as one of them is in it."""
-    name = (device, layout, ring.state, kind, get_ident())
+    name = (device, layout, ring.state, kind)
     run = _runs.get(name)
     if run is None:
         run = _runs[name] = _Run(device, layout, ring, kind, last)
@@ -141,12 +141,7 @@ class GpuReading:
         """Queue the store and the read of one token: a launch."""
         plane = self.plane
         token = next(self._coming, None)
-        if (
-            token is None
-            or token.before is not stamp(plane)
-            or token.kind != kind
-            or token.thread != get_ident()
-        ):
+        if token is None or token.before is not stamp(plane) or token.kind != kind:
             token = self._first(kind)
         buffers: Any = plane.key_cache, plane.value_cache
         key, value = token.launch([keys, values, buffers[0].array, buffers[1].array], buffers)
@@ -157,9 +152,7 @@ class GpuReading:
     def _first(self, kind: Kind) -> _Token:
         """The token of the plane's state, and those that come after it prepared."""
         plane, last = self.plane, self._last
-        if last is not None and (
-            last.after is not stamp(plane) or last.kind != kind or last.thread != get_ident()
-        ):
+        if last is not None and (last.after is not stamp(plane) or last.kind != kind):
             last = None
         self._run = _run(self._device, plane.layout, plane.ring, kind, last)
         self._coming = iter(self._run.tokens)
