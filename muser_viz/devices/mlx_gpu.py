@@ -228,7 +228,7 @@ class Launch:
         before = buffers[0].fence if buffers else self._no_fence
         if len(buffers) > 1 and buffers[1].fence is not before:
             fences = [buffer.fence.reshape(-1)[:1] for buffer in buffers]
-            before = self._mx.concatenate([fence.view(self._mx.uint16) for fence in fences])
+            before = self._mx.concatenate([fence.astype(self._mx.uint32) for fence in fences])
         made: list[Any] = self._kernel(inputs=[*inputs, self.words, before])
         fence = made.pop() if self._fence else made[0]
         for buffer in buffers:

@@ -75,7 +75,7 @@ class _Run:
             last = _Token(ring, after, live, live.count == live.filled, launch, outputs, kind)
             self.tokens.append(last)
             ring = after
-        mx.async_eval([token.launch.words for token in self.tokens])
+        mx.async_eval([token.launch.words for token in self.tokens])  # type: ignore[no-untyped-call]
 
 
 _runs: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind], _Run] = WeakValueDictionary()
