@@ -243,3 +243,27 @@ def test_a_reader_of_k_alone_between_two_tokens() -> None:
     for cache in caches:
         cache.update_and_fetch(rows, rows)
     assert caches[0].plane.raw_value().tobytes() == caches[1].plane.raw_value().tobytes()
+
+
+@pytest.mark.parametrize("few", [0, 1 << 19])
+def test_every_store_stays_behind_the_fence(
+    captured: Captured, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """Whatever becomes of the rows that were handed over: launches are counted along the fence."""
+
+    def counted(*_launched: Any, inputs: list[Any], **shape: Any) -> list[Any]:
+        count = inputs[-1].reshape(-1)[0].astype(mx.float32) + 1
+        kinds = zip(shape["output_shapes"], shape["output_dtypes"], strict=True)
+        return [(mx.zeros(size) + count).astype(dtype) for size, dtype in kinds]
+
+    monkeypatch.setattr(gpu_reading, "_FEW", few)
+    monkeypatch.setattr(captured, "call", counted)
+    reading = GpuReading(mv.KvPlane(32, 2, 16), captured)
+    row = mx.array(mv.seeded(1, 1, 2, 1, 16))
+    for _ in range(40):
+        key, value = reading.one(row, row, "float32")
+        key[...] = 0
+        value[:] = 0
+    assert reading.arrays[0].max() == 40
+    kept = 0 if few == 0 else 32 * 32 * 4
+    assert reading.copy_nbytes == kept

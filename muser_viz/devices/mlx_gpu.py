@@ -2,8 +2,8 @@
 
 MLX has no custom kernel that writes an input. A Buffer is handed in as an
 input and written through a cast, which MLX does not see. So each Buffer carries
-a fence, a small array: every kernel that touches the Buffer takes the
-fence as an input and gives a new one back, and MLX orders the two launches by
+a fence, an array that the last launch made: every kernel that touches the Buffer
+takes the fence as an input and gives a new one back, and MLX orders the two launches by
 it (on Metal with a barrier over all buffers, which is the chapter's
 store-then-barrier of §15.8). MLX's own operations take no fence: before one
 reads a Buffer, the fence is evaluated. Where a model runs over planes, a kernel
@@ -230,7 +230,8 @@ class Launch:
             fences = [buffer.fence.reshape(-1)[:1] for buffer in buffers]
             before = self._mx.concatenate([fence.astype(self._mx.uint32) for fence in fences])
         made: list[Any] = self._kernel(inputs=[*inputs, self.words, before])
-        fence = made.pop() if self._fence else made[0]
+        # where it is what a user is given, an object of its own: they may assign to theirs
+        fence = made.pop() if self._fence else made[0][...]
         for buffer in buffers:
             buffer.fence = fence
         return made
@@ -326,6 +327,6 @@ class MlxDevice:
     def kernel(
         self, name: str, in_place: tuple[bool, ...], kind: Kind, fence: bool
     ) -> Callable[..., list[Any]]:
-        """What hands a kernel to MLX: its outputs, the new fence last."""
+        """What hands a kernel to MLX: its outputs, the new ``fence`` last where it makes one."""
         handing: Callable[..., list[Any]] = function(name, self._platform, in_place, kind, fence)
         return handing

@@ -79,9 +79,7 @@ class PlaneCache:
         if self.layer == 0 or store.open_step is not None or _position(self) + count > store.max_context:
             self._check_position(count)
         self._kind = kind
-        device, reading = self._opened
-        if device is not self.plane.device:
-            reading = self._reading()
+        reading = self._reading()
         if count == 1:
             return reading.one(keys, values, kind)
         return reading.chunk(keys, values, kind, self._staged(count))
@@ -147,7 +145,12 @@ class PlaneCache:
         the ring's, unless the ring holds the whole context.
         """
         plane = self.plane
-        if N == 1 and not return_array and (window_size is None or window_size == plane.capacity):
+        if (
+            type(N) is int
+            and N == 1
+            and not return_array
+            and (window_size is None or window_size == plane.capacity)
+        ):
             return None
         count, offset = whole("N", N, 1), self.offset
         holds_all = plane.capacity >= self.store.max_context

@@ -32,7 +32,7 @@ from muser_viz.ring import Ring
 _FEW = 1 << 19
 """Elements of K up to which a plane keeps the rows last handed over: a launch with a fence takes longer."""
 _AHEAD = 16
-"""Tokens that are prepared together: code that runs twice a token, amid all else, runs from cold caches."""
+"""Tokens prepared together, from the second in a row: code that runs once a token runs from cold caches."""
 
 
 class _Token(NamedTuple):
@@ -60,9 +60,9 @@ class _Run:
     def __init__(
         self, device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, last: _Token | None
     ) -> None:
-        """``last``: the token before these, where there is one."""
+        """``last``: the token before these; where there is none, one is prepared."""
         self.tokens: list[_Token] = []
-        for _ in range(max(1, min(_AHEAD, POSITION_LIMIT - ring.next_position))):
+        for _ in range(max(1, min(_AHEAD, POSITION_LIMIT - ring.next_position)) if last else 1):
             after, row, live = next_token(ring)
             grid, words, outputs = live.launch(layout, row)
             if last is not None and last.outputs == outputs:
@@ -115,8 +115,6 @@ def _hand(device: MlxDevice, layout: Layout, handed: Handed, kind: Kind) -> Laun
 class GpuReading:
     """The store kernel writes the plane in place; the same launch makes the arrays that attention reads."""
 
-    copy_nbytes = 0
-
     def __init__(self, plane: KvPlane, device: MlxDevice) -> None:
         self.plane = plane
         self._device = device
@@ -136,6 +134,12 @@ class GpuReading:
     def arrays(self) -> list[Any]:
         """The plane's fence: evaluated, every row is stored."""
         return [self._buffers[0].fence]
+
+    @property
+    def copy_nbytes(self) -> int:
+        """Bytes of the rows that are kept as the fence, where they are."""
+        fence = self._buffers[0].fence
+        return int(fence.nbytes) if fence.size > 1 else 0
 
     def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
         """Queue the store and the read of one token: a launch."""
