@@ -75,6 +75,7 @@ def test_one_key_recovers(talk: Page) -> None:
     for key in ("PageDown", "ArrowRight", "g", " ", "?"):
         talk.keyboard.press(key)
     assert go(talk, "r") == began
+    assert go(talk, "n")[0] == 1
 
 
 def test_the_text_is_readable_from_afar(talk: Page) -> None:

@@ -117,7 +117,7 @@ export function stage({ model, el }, { name, label, actions = [], state = [], dr
   const again = () => {
     s.stop?.();
     root.classList.remove("mv-blank");
-    help.hidden = true;
+    if (!help.hidden) helped(false); // the focus was in it
     s.warn("");
     for (const [key, value] of Object.entries(model.get("began") ?? {})) s.set(key, value);
     redraw();
