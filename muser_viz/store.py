@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -68,9 +67,6 @@ class Step:
         return layer
 
 
-_ring = attrgetter("_ring")
-
-
 class KvStore:
     """The planes of every layer of ``geometry``, allocated for ``max_context`` tokens (§15.2).
 
@@ -104,8 +100,7 @@ class KvStore:
     @property
     def positions(self) -> set[int]:
         """The next position of every plane: one, unless a call of a model ended half way."""
-        rings = {id(ring): ring for ring in map(_ring, self.planes)}  # planes under a model share some
-        return {ring.next_position for ring in rings.values()}
+        return {plane.next_position for plane in self.planes}
 
     @property
     def open_step(self) -> Step | None:

@@ -18,7 +18,7 @@ import muser_viz as mv
 from muser_viz import devices, launches
 from muser_viz.layout import Layout
 from muser_viz.model.build import geometry_of
-from muser_viz.model.library import mlx_lm_version
+from muser_viz.model.mlx_lm import mlx_lm_version
 from muser_viz.ring import Ring
 
 

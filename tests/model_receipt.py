@@ -33,7 +33,7 @@ import numpy as np
 import muser_viz as mv
 from muser_viz.model.build import full_model, geometry_of, local_model, small_model
 from muser_viz.model.caches import model_caches
-from muser_viz.model.library import library, mlx_lm_version
+from muser_viz.model.mlx_lm import library, mlx_lm_version
 from muser_viz.model.runs import peer_caches
 
 PARTS = ("memory", "decode", "buffers", "compare", "control", "ops", "layers", "roll", "full_precision")

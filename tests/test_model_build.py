@@ -14,7 +14,7 @@ from mlx.utils import tree_flatten
 
 import muser_viz as mv
 from muser_viz.model.build import full_model, geometry_of, local_model, small_model
-from muser_viz.model.library import library
+from muser_viz.model.mlx_lm import library
 
 SMALL = mv.Geometry(4, 32, 2, 16, 512, 4)
 

@@ -15,7 +15,7 @@ from muser_viz.devices.protocol import Kind
 from muser_viz.errors import InputError
 from muser_viz.geometry import MUSE_GLIMMER, Geometry
 from muser_viz.inputs import seeded
-from muser_viz.model.library import library
+from muser_viz.model.mlx_lm import library
 
 
 def geometry_of(model: Any) -> Geometry:

@@ -42,8 +42,6 @@ class _Token(NamedTuple):
     """The state."""
     after: Ring
     live: Handed
-    whole: bool
-    """Whether what the launch makes has no room at its end."""
     launch: Launch
     outputs: tuple[tuple[int, ...], ...]
     kind: Kind
@@ -72,7 +70,7 @@ class _Run:
                 fence = prod(outputs[0]) > _FEW
                 before = last and last.launch
                 launch = Launch(device, name, grid, words, outputs, in_place, kind, fence, before)
-            last = _Token(ring, after, live, live.count == live.filled, launch, outputs, kind)
+            last = _Token(ring, after, live, launch, outputs, kind)
             self.tokens.append(last)
             ring = after
         mx.async_eval([token.launch.words for token in self.tokens])  # type: ignore[no-untyped-call]
@@ -96,7 +94,6 @@ class _Chunk(NamedTuple):
     ring: Ring
     store: Launch
     hand: Launch
-    handed: Handed
 
 
 @lru_cache(maxsize=64)
@@ -104,7 +101,7 @@ def _chunk(device: MlxDevice, layout: Layout, state: State, count: int, staged: 
     ring, reserved, handed = next_chunk(state, count, staged)
     threads, told = reserved.source_count * layout.kv_dim, told_batch(layout, reserved)
     store = device.prepared("muser_kv_store_batch_f16", threads, told, (), (True, True), kind)
-    return _Chunk(ring, store, _hand(device, layout, handed, kind), handed)
+    return _Chunk(ring, store, _hand(device, layout, handed, kind))
 
 
 def _hand(device: MlxDevice, layout: Layout, handed: Handed, kind: Kind) -> Launch:
@@ -151,7 +148,7 @@ class GpuReading:
         key, value = token.launch([keys, values, buffers[0].array, buffers[1].array], buffers)
         plane.advance(token.after)
         self._last = token
-        return (key, value) if token.whole else without_room(key, value, token.live)
+        return without_room(key, value, token.live)
 
     def _first(self, kind: Kind) -> _Token:
         """The token of the plane's state, and those that come after it prepared."""

@@ -14,7 +14,7 @@ from muser_viz.bits import differing
 from muser_viz.checks import whole
 from muser_viz.errors import InputError
 from muser_viz.model.caches import model_caches
-from muser_viz.model.library import library
+from muser_viz.model.mlx_lm import library
 from muser_viz.store import KvStore
 
 F32 = npt.NDArray[np.float32]

@@ -8,13 +8,13 @@ import sys
 import pytest
 
 import muser_viz as mv
-from muser_viz.model import library
+from muser_viz.model import mlx_lm
 
 WITHOUT = """
 import sys
 {block}
 import muser_viz as mv
-from muser_viz.model.library import library
+from muser_viz.model.mlx_lm import library
 try:
     model, cache = library()
     from muser_viz.model.build import small_model
@@ -31,11 +31,11 @@ def said(block: str) -> str:
 
 
 def test_it_is_here() -> None:
-    model, cache = library.library()
+    model, cache = mlx_lm.library()
     assert model.ModelArgs().num_hidden_layers == mv.MUSE_GLIMMER.n_layers
     assert model.ModelArgs().sliding_window == mv.MUSE_GLIMMER.sliding_window
     assert {"RotatingKVCache", "KVCache"} <= set(dir(cache))
-    assert (library.mlx_lm_version() or "")[0].isdigit()
+    assert (mlx_lm.mlx_lm_version() or "")[0].isdigit()
 
 
 def test_without_transformers_the_two_modules_are_loaded_alone() -> None:
@@ -49,11 +49,11 @@ def test_without_mlx_lm_it_says_how_to_get_it() -> None:
 
 
 def test_too_old_an_mlx_lm_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(library, "MODEL", "mlx_lm.models.no_such_model")
-    library.library.cache_clear()
+    monkeypatch.setattr(mlx_lm, "MODEL", "mlx_lm.models.no_such_model")
+    mlx_lm.library.cache_clear()
     try:
         with pytest.raises(mv.BackendUnavailable, match=r"muser-viz\[model\]"):
-            library.library()
-        assert library.mlx_lm_version() is None
+            mlx_lm.library()
+        assert mlx_lm.mlx_lm_version() is None
     finally:
-        library.library.cache_clear()
+        mlx_lm.library.cache_clear()
