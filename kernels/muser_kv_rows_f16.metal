@@ -80,7 +80,8 @@ kernel void muser_kv_rows_f16(
 
 // One token stored and rows handed over, in one launch (§15.8, the fused
 // store). The thread that hands over an element of row write_index is the one
-// that stores it, so nothing has to wait in between.
+// that stores it, so nothing has to wait in between. Rows are read before the
+// row is known that is written: a read then waits for nothing but its address.
 kernel void muser_kv_store_rows_f16(
     device const float *key        [[buffer(0)]],
     device const float *value      [[buffer(1)]],
@@ -116,16 +117,21 @@ kernel void muser_kv_store_rows_f16(
         if (i < rows) {
             const uint physical = i < low_rows ? first + i : second + (i - low_rows);
             const uint cell = muser_plane_cell(physical, head, dim, kv_dim, head_dim, capacity, head_major);
-            if (physical == write_index) {
-                key_cache[cell] = key[element];
-                value_cache[cell] = value[element];
-            }
             k[n] = key_cache[cell];
             v[n] = value_cache[cell];
         }
     }
     for (uint n = 0; n < 8 && start + n < filled_rows; ++n) {
-        const uint row = out_first + start + n;
+        const uint i = start + n;
+        const uint physical = i < low_rows ? first + i : second + (i - low_rows);
+        if (i < rows && physical == write_index) {
+            const uint cell = muser_plane_cell(physical, head, dim, kv_dim, head_dim, capacity, head_major);
+            k[n] = key[element];
+            v[n] = value[element];
+            key_cache[cell] = k[n];
+            value_cache[cell] = v[n];
+        }
+        const uint row = out_first + i;
         key_rows[muser_row_cell(row, head, dim, head_dim, out_rows, key_by_element)] = float(k[n]);
         value_rows[muser_row_cell(row, head, dim, head_dim, out_rows, 0)] = float(v[n]);
     }

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from muser_viz.devices.protocol import Buffer, Device, Fresh, Kind
 from muser_viz.errors import KernelError
-from muser_viz.layout import Layout
+from muser_viz.layout import Index, Layout
 from muser_viz.ring import Reservation, Ring
 
 GROUP = 16
@@ -89,6 +89,12 @@ class Handed:
     def filled(self) -> int:
         """Rows in all, with the zeros after them."""
         return max(self.count, self.room)
+
+    @cached_property
+    def cut(self) -> Index | None:
+        """What takes the zeros off the end of ``(1, n_kv_heads, filled, head_dim)``, where there are some."""
+        every = slice(None)
+        return None if self.count == self.filled else (every, every, slice(0, self.count))
 
     def launch(
         self, layout: Layout, last: int

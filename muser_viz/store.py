@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -100,7 +101,9 @@ class KvStore:
     @property
     def positions(self) -> set[int]:
         """The next position of every plane: one, unless a call of a model ended half way."""
-        return {plane.next_position for plane in self.planes}
+        # under a model on a GPU two rings in all, and asked for with every token
+        rings = {id(ring): ring for ring in map(attrgetter("_ring"), self.planes)}
+        return {ring.next_position for ring in rings.values()}
 
     @property
     def open_step(self) -> Step | None:

@@ -77,23 +77,32 @@ class CapturedDevice(MlxDevice):
 
     def __init__(self) -> None:
         super().__init__("metal")
+        self.traced = lambda launch: launch  # what runs at once leaves nothing to trace
+        self.calls: list[str] = []
+        """The kernels that ran, in order."""
         self.sources: dict[tuple[Any, ...], str] = {}
 
-    def kernel(
-        self, name: str, in_place: tuple[bool, ...], kind: Kind, fence: bool
-    ) -> Callable[..., list[Any]]:
-        return lambda **given: self.call(name, in_place, kind, fence, **given)
+    def kernel(self, *named: Any) -> Callable[..., list[Any]]:
+        return lambda **given: self.call(*named, **given)
 
     def call(
-        self, name: str, in_place: tuple[bool, ...], kind: Kind, fence: bool, inputs: list[Any], **shape: Any
+        self,
+        name: str,
+        in_place: tuple[bool, ...],
+        kind: Kind,
+        fence: bool,
+        fixed: tuple[int, ...],
+        inputs: list[Any],
+        **shape: Any,
     ) -> list[Any]:
         """Run a kernel's generated source."""
+        self.calls.append(name)
         mx.eval(inputs)
         inputs = [mx.contiguous(array) for array in inputs]
         mx.eval(inputs)
-        key = (name, in_place, kind, fence, *((array.dtype, array.size < 8) for array in inputs))
+        key = (name, in_place, kind, fence, fixed, *((array.dtype, array.size < 8) for array in inputs))
         if key not in self.sources:
-            kernel = function(name, "metal", in_place, kind, fence)
+            kernel = function(name, "metal", in_place, kind, fence, fixed)
             self.sources[key] = metal_source(kernel, inputs, shape)
         run, dtypes = _compiled(self.sources[key])
         made = [

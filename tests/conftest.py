@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from captured import CapturedDevice
 from hypothesis import settings
 
 import muser_viz as mv
@@ -44,6 +45,16 @@ def runs_here(name: str, request: pytest.FixtureRequest) -> str:
         required = status.name == "metal" and request.config.getoption("--require-metal")
         (pytest.fail if required else pytest.skip)(f"{status.name}: {status.detail}")
     return name
+
+
+@pytest.fixture
+def captured(monkeypatch: pytest.MonkeyPatch) -> CapturedDevice:
+    """The captured device, in place of every backend but those of the host."""
+    device, opened = CapturedDevice(), devices.device
+    monkeypatch.setattr(
+        devices, "device", lambda name=None: opened(name) if name in ("host", "numpy") else device
+    )
+    return device
 
 
 @pytest.fixture(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import mlx.core as mx
 import numpy as np
 import pytest
 from captured import CapturedDevice
@@ -14,20 +15,11 @@ from test_selftest import ended
 from walk import Expected, check_state
 
 import muser_viz as mv
-from muser_viz import devices, selftest
+from muser_viz import selftest
 from muser_viz.devices import mlx_gpu
 from muser_viz.devices.source import catalogue
 
 RING_CASES = cases("ring.json")
-OPEN = devices.device
-
-
-@pytest.fixture
-def captured(monkeypatch: pytest.MonkeyPatch) -> CapturedDevice:
-    """The captured device, in place of every backend but NumPy."""
-    device = CapturedDevice()
-    monkeypatch.setattr(devices, "device", lambda name=None: OPEN("numpy") if name == "numpy" else device)
-    return device
 
 
 @pytest.mark.parametrize("head_major", [False, True])
@@ -128,3 +120,24 @@ def test_the_body_is_the_files_own(platform: Any) -> None:
         assert made["output_names"] == ["muser_fence"]
         # MLX finds these by substring and adds arguments for them
         assert not re.search(r"_(shape|strides|ndim)\b", made["source"] + made["header"])
+
+
+@pytest.mark.parametrize("platform", ["metal", "cuda"])
+def test_the_first_scalars_can_be_constants(platform: Any) -> None:
+    kernel = catalogue()["muser_kv_store_rows_f16"]
+    given = mlx_gpu.generated(kernel, platform, (True, True, False, False), "bfloat16", False, (256, 128))
+    assert "const uint kv_dim = 256u;\nconst uint head_dim = 128u;\n" in given["source"]
+    assert "const uint capacity = muser_words[2];" in given["source"]
+    # MLX on Metal keeps a library under a kernel's name
+    assert given["name"] != mlx_gpu.generated(kernel, platform, (True, True, False, False))["name"]
+
+
+def test_k_of_another_shape_or_type_is_unlike_what_a_launch_takes(captured: CapturedDevice) -> None:
+    launch = captured.prepared(
+        "muser_kv_store_batch_f16", 32, (), (True, True), "float32", takes=(1, 2, 1, 16)
+    )
+    row = mx.array(mv.seeded(1, 1, 2, 1, 16))
+    for key, value in ((row[:, :1], row), (row, row.astype(mx.float16)), (row, np.array(row))):
+        with pytest.raises(mlx_gpu.Unlike):
+            launch.queue(key, value)
+    assert not captured.calls

@@ -65,13 +65,19 @@ __device__ inline To as_type(uint bits)
 
 
 def generated(
-    kernel: Kernel, platform: Platform, in_place: tuple[bool, ...], kind: Kind = "float32", fence: bool = True
+    kernel: Kernel,
+    platform: Platform,
+    in_place: tuple[bool, ...],
+    kind: Kind = "float32",
+    fence: bool = True,
+    fixed: tuple[int, ...] = (),
 ) -> dict[str, Any]:
     """What MLX's kernel constructor is handed: names, header, and source around the body.
 
     ``in_place`` says of each output, in order, whether it is a Buffer. Scalars
-    travel as words of one uint32 array. ``float`` arrays are of ``kind``. Without a
-    ``fence`` of its own, an array that the kernel makes has to serve as one.
+    travel as words of one uint32 array; the first of them may be ``fixed`` in the source.
+    ``float`` arrays are of ``kind``. Without a ``fence`` of its own, an array that the
+    kernel makes has to serve as one.
     """
     inputs: list[str] = []
     outputs: list[str] = []
@@ -83,6 +89,7 @@ def generated(
         if parameter.kind == "scalar":
             word = f"muser_words[{words}]"
             value = f"as_type<float>({word})" if parameter.base == "float" else word
+            value = f"{fixed[words]}u" if words < len(fixed) else value
             prelude.append(f"const {parameter.base} {parameter.name} = {value};")
             words += 1
         elif parameter.base == "float" and kind != "float32":
@@ -115,7 +122,8 @@ def generated(
         helpers = _CUDA_HEADER + re.sub(r"^static inline", "__device__ static inline", helpers, flags=re.M)
     helpers = helpers.replace("HERE ", "__device__ " if platform == "cuda" else "")
     return {
-        "name": f"{kernel.name}_{kind}_" + "".join("np"[place] for place in in_place) + "_f" * fence,
+        "name": "_".join([kernel.name, kind, "".join("np"[place] for place in in_place), *map(str, fixed)])
+        + "_f" * fence,
         "input_names": [*inputs, "muser_words", "muser_before"],
         "output_names": outputs,
         "header": helpers + "\n",
@@ -124,12 +132,19 @@ def generated(
 
 
 @cache
-def function(name: str, platform: Platform, in_place: tuple[bool, ...], kind: Kind, fence: bool) -> Any:
+def function(
+    name: str,
+    platform: Platform,
+    in_place: tuple[bool, ...],
+    kind: Kind,
+    fence: bool,
+    fixed: tuple[int, ...] = (),
+) -> Any:
     """The MLX custom kernel for a kernel of the package."""
     import mlx.core as mx
 
     construct = mx.fast.metal_kernel if platform == "metal" else mx.fast.cuda_kernel
-    return construct(**generated(catalogue()[name], platform, in_place, kind, fence))
+    return construct(**generated(catalogue()[name], platform, in_place, kind, fence, fixed))
 
 
 def _on_the_gpu(words: npt.NDArray[np.float16]) -> Any:
@@ -169,14 +184,18 @@ class FencedBuffer:
         return FencedBuffer(np.array(self.array)[: self.size].reshape(self.shape))
 
 
-class Launch:
-    """A kernel with its grid, scalars and outputs, to be queued over one array or another.
+class Unlike(Exception):
+    """An array is of another shape or type than a launch takes."""
 
-    Without a ``fence`` of its own the first array that it makes is one, and is kept until
-    the next launch over the Buffers. ``before``: a launch of the same kernel, from whose
-    scalars these are made on the GPU.
-    MLX runs what it queues when one of its outputs is needed, or with the next
-    launch over a Buffer of it.
+
+class Launch:
+    """A kernel with its grid and outputs, to be queued over one array or another.
+
+    MLX traces it once for the shapes and types that it is given, and repeats the trace
+    after: the kernel's source is put together once, and ``takes`` is looked at only for
+    what was not given before. Without a ``fence`` of its own the first array that it makes
+    is one, and is kept until the next launch over the Buffers. MLX runs what it queues when
+    one of its outputs is needed, or with the next launch over a Buffer of it.
     """
 
     def __init__(
@@ -184,65 +203,81 @@ class Launch:
         device: MlxDevice,
         name: str,
         grid: int,
-        words: tuple[int | float, ...],
         outputs: tuple[tuple[int, ...], ...],
         in_place: tuple[bool, ...],
         kind: Kind,
         fence: bool = True,
-        before: Launch | None = None,
+        takes: tuple[int, ...] | None = None,
+        fixed: tuple[int, ...] = (),
     ) -> None:
+        """``takes``: the shape of the first two inputs, which then have to be of ``kind`` too.
+
+        ``fixed``: the first scalars, where they are to be constants of the kernel.
+        """
         import mlx.core as mx
 
-        scalars = [p.base for p in catalogue()[name].buffers if p.kind == "scalar"]
-        self._bits = [word(base, given) for base, given in zip(scalars, words, strict=True)]
-        self.words = before.stepped(self._bits) if before else mx.array(np.array(self._bits, np.uint32))
-        """The scalars, as a uint32 array."""
         self._mx: Any = mx
         self._no_fence = device.no_fence
-        self._fence = fence
-        self._kernel = partial(
-            device.kernel(name, in_place, kind, fence),
+        dtype = getattr(mx, kind)
+        handing = partial(
+            device.kernel(name, in_place, kind, fence, fixed),
             output_shapes=[*outputs, *[(1,)] * fence],
-            output_dtypes=[*[getattr(mx, kind)] * len(outputs), *[mx.uint32] * fence],
+            output_dtypes=[*[dtype] * len(outputs), *[mx.uint32] * fence],
             grid=(grid, 1, 1),
             threadgroup=(min(grid, _THREADS), 1, 1),
         )
 
-    def again(self, words: tuple[int, ...]) -> Launch:
-        """The same with other scalars, none of them a ``float``."""
-        launch = Launch.__new__(Launch)
-        vars(launch).update(vars(self))
-        launch._bits, launch.words = list(words), self.stepped(words)
-        return launch
+        def queue(*inputs: Any) -> list[Any]:
+            for given in inputs[:2]:
+                if takes and not (
+                    isinstance(given, mx.array) and given.shape == takes and given.dtype == dtype
+                ):
+                    raise Unlike
+            made: list[Any] = handing(inputs=list(inputs))
+            # an object of its own: a user may assign to what they are given
+            return made if fence else [*made, made[0][...]]
 
-    def stepped(self, bits: Sequence[int]) -> Any:
-        """Other scalars, made on the GPU from these, so that nothing waits."""
-        steps = [(to - of) % (1 << 32) for to, of in zip(bits, self._bits, strict=True)]
-        return self.words + _in_words(tuple(steps))
+        self.queue: Callable[..., list[Any]] = device.traced(queue)
+        """From the inputs, the scalars as a uint32 array and the fence: the outputs and the fence after it.
 
-    def __call__(self, inputs: list[Any], buffers: Sequence[FencedBuffer]) -> list[Any]:
+        Unlike: then nothing was queued.
+        """
+
+    def __call__(self, words: Any, inputs: list[Any], buffers: Sequence[FencedBuffer]) -> list[Any]:
         """Queue it: its outputs.
 
-        ``inputs``: arrays in the kernel's order, with those of ``buffers``: one, two or none.
+        ``words``: the scalars. ``inputs``: arrays in the kernel's order, with those of
+        ``buffers``: one, two or none.
         """
         before = buffers[0].fence if buffers else self._no_fence
         if len(buffers) > 1 and buffers[1].fence is not before:
             fences = [buffer.fence.reshape(-1)[:1] for buffer in buffers]
             before = self._mx.concatenate([fence.astype(self._mx.uint32) for fence in fences])
-        made: list[Any] = self._kernel(inputs=[*inputs, self.words, before])
-        # where it is what a user is given, an object of its own: they may assign to theirs
-        fence = made.pop() if self._fence else made[0][...]
+        *made, fence = self.queue(*inputs, words, before)
         for buffer in buffers:
             buffer.fence = fence
         return made
 
 
-@lru_cache(maxsize=64)
-def _in_words(words: tuple[int, ...]) -> Any:
-    """A uint32 array. MLX on CUDA waits for the GPU where NumPy fills one, so few are made, and kept."""
+def in_words(scalars: npt.ArrayLike) -> Any:
+    """Scalars as a uint32 array. MLX on CUDA waits for the GPU where NumPy fills one, so it is kept."""
+    words = np.asarray(scalars, np.uint32)
+    return _kept(words.tobytes(), words.shape)
+
+
+@lru_cache(maxsize=256)
+def _kept(words: bytes, shape: tuple[int, ...]) -> Any:
     import mlx.core as mx
 
-    return mx.array(np.array(words, np.uint32))
+    return mx.array(np.frombuffer(words, np.uint32).reshape(shape))
+
+
+def stepped(words: Any, scalars: Sequence[int], to: Sequence[Sequence[int]]) -> list[Any]:
+    """Arrays of other scalars, each made on the GPU from those of ``scalars``: nothing waits."""
+    import mlx.core as mx
+
+    steps = np.array(to, np.uint32) - np.array(scalars, np.uint32)
+    return list(mx.split(words + in_words(steps), len(to)))
 
 
 class MlxDevice:
@@ -257,7 +292,9 @@ class MlxDevice:
         self.no_fence = mx.zeros((1,), mx.uint32)
         mx.eval(self.no_fence)
         self.prepared = lru_cache(maxsize=256)(partial(Launch, self))
-        """A Launch, kept for the next time: a model's planes in one state share it."""
+        """A Launch, kept for the next time: a model's planes of one shape share it."""
+        self.traced: Callable[[Callable[..., list[Any]]], Callable[..., list[Any]]] = mx.compile
+        """What has MLX trace a launch."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> MlxDevice:
         return self
@@ -302,13 +339,13 @@ class MlxDevice:
     def launch(self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32") -> list[Any]:
         """Queue a kernel over ``grid`` threads and return its outputs; does not wait."""
         inputs: list[Any] = []
-        words: list[int | float] = []
+        words: list[int] = []
         touched: list[FencedBuffer] = []
         in_place: list[bool] = []
         fresh: list[tuple[int, ...]] = []
         for parameter, given in zip(catalogue()[name].buffers, arguments, strict=True):
             if parameter.kind == "scalar":
-                words.append(given)
+                words.append(word(parameter.base, given))
                 continue
             if parameter.kind == "out":
                 in_place.append(isinstance(given, FencedBuffer))
@@ -319,14 +356,14 @@ class MlxDevice:
                 inputs.append(given.array)
             else:
                 inputs.append(given)
-        queued = self.prepared(name, grid, tuple(words), tuple(fresh), tuple(in_place), kind)
-        outputs = queued(inputs, touched)
+        launch = self.prepared(name, grid, tuple(fresh), tuple(in_place), kind)
+        outputs = launch(in_words([words]), inputs, touched)
         self._mx.async_eval(*outputs, *(buffer.fence for buffer in touched[:1]))
         return outputs
 
     def kernel(
-        self, name: str, in_place: tuple[bool, ...], kind: Kind, fence: bool
+        self, name: str, in_place: tuple[bool, ...], kind: Kind, fence: bool, fixed: tuple[int, ...]
     ) -> Callable[..., list[Any]]:
         """What hands a kernel to MLX: its outputs, the new ``fence`` last where it makes one."""
-        handing: Callable[..., list[Any]] = function(name, self._platform, in_place, kind, fence)
+        handing: Callable[..., list[Any]] = function(name, self._platform, in_place, kind, fence, fixed)
         return handing

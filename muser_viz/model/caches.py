@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import attrgetter
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import mlx.core as mx
@@ -19,7 +18,6 @@ from muser_viz.ring import Ring
 from muser_viz.store import KvStore
 
 _DTYPES = {kind: dtype for dtype, kind in KINDS.items()}
-_position: Callable[[PlaneCache], int] = attrgetter("plane._ring.next_position")
 
 
 class PlaneCache:
@@ -44,7 +42,7 @@ class PlaneCache:
         """The plane's device, and the reading that goes with it."""
         plane, device = self.plane, self.plane.device
         if isinstance(device, MlxDevice):
-            return device, GpuReading(plane, device)
+            return device, GpuReading(plane, device, self.store.max_context)
         return device, HostReading(plane, last=self.layer == self.store.geometry.n_layers - 1)
 
     def _reading(self) -> Reading:
@@ -56,7 +54,7 @@ class PlaneCache:
     @property
     def offset(self) -> int:
         """The next token position; RoPE turns by it."""
-        return _position(self)
+        return self.plane._ring.next_position
 
     def update_and_fetch(self, keys: Any, values: Any) -> tuple[Any, Any]:
         """Store the K and V of the next tokens and return what their queries read.
@@ -68,6 +66,10 @@ class PlaneCache:
         up to ``capacity - 1`` earlier rows and the chunk, staged in temporal order
         (§15.9). InputError, ContextExhausted: then nothing was changed.
         """
+        if not self.plane.held and (self.layer or len(self.store.positions) == 1):
+            pair = self._opened[1].again(keys, values)
+            if pair is not None:
+                return pair
         shape = keys.shape
         if shape != self._one_token or values.shape != shape:
             self._check_shapes(shape, values.shape)
@@ -76,7 +78,7 @@ class PlaneCache:
         if not (keys.dtype == dtype and values.dtype == dtype):
             kind, values = _of_one_kind(keys, values)
         count, store = shape[2], self.store
-        if self.layer == 0 or store.open_step is not None or _position(self) + count > store.max_context:
+        if self.layer == 0 or store.open_step is not None or self.offset + count > store.max_context:
             self._check_position(count)
         self._kind = kind
         reading = self._reading()

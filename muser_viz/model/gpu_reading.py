@@ -2,126 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from copy import deepcopy
-from functools import lru_cache
-from math import prod
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
 
 import mlx.core as mx
 
 from muser_viz.checks import POSITION_LIMIT
-from muser_viz.devices.mlx_gpu import FencedBuffer, Launch, MlxDevice
+from muser_viz.devices.mlx_gpu import FencedBuffer, MlxDevice, Unlike, in_words
 from muser_viz.devices.protocol import Kind
 from muser_viz.launches import Handed, told_batch
 from muser_viz.layout import Layout
-from muser_viz.model.reading import (
-    Pair,
-    State,
-    live_places,
-    next_chunk,
-    next_token,
-    rows,
-    stamp,
-    without_room,
-)
+from muser_viz.model.gpu_tokens import Run, Token, coming
+from muser_viz.model.kept_rows import KeptRows
+from muser_viz.model.reading import Pair, State, live_places, next_chunk, rows, stamp, without_room
 from muser_viz.plane import KvPlane
 from muser_viz.ring import Ring
 
-_FEW = 1 << 19
-"""Elements of K up to which a plane keeps the rows last handed over: a launch with a fence takes longer."""
-_AHEAD = 16
-"""Tokens prepared together, from the second in a row: code that runs once a token runs from cold caches."""
-
-
-class _Token(NamedTuple):
-    """What a plane in one state does with its next token."""
-
-    before: Ring
-    """The state."""
-    after: Ring
-    live: Handed
-    launch: Launch
-    outputs: tuple[tuple[int, ...], ...]
-    kind: Kind
-
-
-class _Run:
-    """The next tokens of a plane in one state; the planes in it share them.
-
-    A model's 39 rings go from state to state together, so what is made for the first
-    of them serves the others. Their scalars are queued at once: a lazy array of MLX
-    would belong to its thread.
-    """
-
-    def __init__(
-        self, device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, last: _Token | None
-    ) -> None:
-        """``last``: the token before these; where there is none, one is prepared."""
-        self.tokens: list[_Token] = []
-        for _ in range(max(1, min(_AHEAD, POSITION_LIMIT - ring.next_position)) if last else 1):
-            after, row, live = next_token(ring)
-            grid, words, outputs = live.launch(layout, row)
-            if last is not None and last.outputs == outputs:
-                launch = last.launch.again(words)
-            else:
-                name, in_place = "muser_kv_store_rows_f16", (True, True, False, False)
-                fence = prod(outputs[0]) > _FEW
-                before = last and last.launch
-                launch = Launch(device, name, grid, words, outputs, in_place, kind, fence, before)
-            last = _Token(ring, after, live, launch, outputs, kind)
-            self.tokens.append(last)
-            ring = after
-        mx.async_eval([token.launch.words for token in self.tokens])  # type: ignore[no-untyped-call]
-
-
-_runs: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind], _Run] = WeakValueDictionary()
-
-
-def _run(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, last: _Token | None) -> _Run:
-    """The one that planes share, as long as one of them is in it."""
-    name = (device, layout, ring.state, kind)
-    run = _runs.get(name)
-    if run is None:
-        run = _runs[name] = _Run(device, layout, ring, kind, last)
-    return run
+_Queued = Callable[[list[Any], tuple[FencedBuffer, FencedBuffer]], list[Any]]
 
 
 class _Chunk(NamedTuple):
     """What a plane in one state does with its next chunk."""
 
     ring: Ring
-    store: Launch
-    hand: Launch
+    store: _Queued
+    hand: _Queued
 
 
 @lru_cache(maxsize=64)
 def _chunk(device: MlxDevice, layout: Layout, state: State, count: int, staged: bool, kind: Kind) -> _Chunk:
     ring, reserved, handed = next_chunk(state, count, staged)
     threads, told = reserved.source_count * layout.kv_dim, told_batch(layout, reserved)
-    store = device.prepared("muser_kv_store_batch_f16", threads, told, (), (True, True), kind)
-    return _Chunk(ring, store, _hand(device, layout, handed, kind))
+    store = device.prepared("muser_kv_store_batch_f16", threads, (), (True, True), kind)
+    return _Chunk(ring, partial(store, in_words([told])), _hand(device, layout, handed, kind))
 
 
-def _hand(device: MlxDevice, layout: Layout, handed: Handed, kind: Kind) -> Launch:
+def _hand(device: MlxDevice, layout: Layout, handed: Handed, kind: Kind) -> _Queued:
     """A launch that hands rows over into arrays made for them."""
-    return device.prepared("muser_kv_rows_f16", *handed.launch(layout, handed.old), (False, False), kind)
+    grid, told, outputs = handed.launch(layout, handed.old)
+    launch = device.prepared("muser_kv_rows_f16", grid, outputs, (False, False), kind)
+    return partial(launch, in_words([told]))
 
 
 class GpuReading:
-    """The store kernel writes the plane in place; the same launch makes the arrays that attention reads."""
+    """The store kernel writes the plane in place; the same launch makes the arrays that attention reads.
 
-    def __init__(self, plane: KvPlane, device: MlxDevice) -> None:
+    Of many rows it makes the token's alone, which goes among rows that are kept.
+    """
+
+    def __init__(self, plane: KvPlane, device: MlxDevice, limit: int = POSITION_LIMIT) -> None:
+        """``limit``: positions end before it."""
         self.plane = plane
         self._device = device
-        self._run: _Run | None = None
-        self._coming: Iterator[_Token] = iter(())
-        self._last: _Token | None = None
+        self._limit = limit
+        self._run: Run | None = None
+        self._coming: list[Token] = []
+        """The rest of the run, the next token last."""
+        self._last: Token | None = None
+        self._kept: KeptRows | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GpuReading:
         """Of the plane's copy."""
-        return GpuReading(deepcopy(self.plane, memo), self._device)
+        return GpuReading(deepcopy(self.plane, memo), self._device, self._limit)
 
     @property
     def _buffers(self) -> tuple[FencedBuffer, FencedBuffer]:
@@ -134,33 +78,74 @@ class GpuReading:
 
     @property
     def copy_nbytes(self) -> int:
-        """Bytes of the rows that are kept as the fence, where they are."""
+        """Bytes of the rows that are kept, as the fence or for the next token."""
         fence = self._buffers[0].fence
-        return int(fence.nbytes) if fence.size > 1 else 0
+        kept = 0 if self._kept is None else self._kept.nbytes
+        return kept + (int(fence.nbytes) if fence.size > 1 else 0)
+
+    def again(self, keys: Any, values: Any) -> Pair | None:
+        """Queue the store and the read of one token, a launch; None where none is prepared for it.
+
+        Once a layer and token, amid all of a model: so what is looked at is little.
+        """
+        plane, rest = self.plane, self._coming
+        if not rest:
+            return None
+        token = rest[-1]
+        key_cache: Any = plane.key_cache
+        value_cache: Any = plane.value_cache
+        before = key_cache.fence
+        if (
+            token.before is not stamp(plane)
+            or plane.device is not self._device
+            or value_cache.fence is not before
+        ):
+            return None
+        try:
+            key, value, fence = token.launch.queue(
+                keys, values, key_cache.array, value_cache.array, token.words, before
+            )
+        except (Unlike, ValueError):  # MLX's, where one is no array
+            return None
+        key_cache.fence = value_cache.fence = fence
+        self._last = rest.pop()
+        plane.advance(token.after)
+        if token.alone:
+            key, value = self._among(token, [key, value], before)
+        return without_room(key, value, token.live.cut)
 
     def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
-        """Queue the store and the read of one token: a launch."""
-        plane = self.plane
-        token = next(self._coming, None)
-        if token is None or token.before is not stamp(plane) or token.kind != kind:
-            token = self._first(kind)
-        buffers: Any = plane.key_cache, plane.value_cache
-        key, value = token.launch([keys, values, buffers[0].array, buffers[1].array], buffers)
-        plane.advance(token.after)
-        self._last = token
-        return without_room(key, value, token.live)
-
-    def _first(self, kind: Kind) -> _Token:
-        """The token of the plane's state, and those that come after it prepared."""
-        plane, last = self.plane, self._last
-        if last is not None and (last.after is not stamp(plane) or last.kind != kind):
+        """Queue the store and the read of one token, prepared before or now."""
+        pair = self.again(keys, values)
+        if pair is not None:
+            return pair
+        plane, last, buffers = self.plane, self._last, self._buffers
+        if self._run is None or last is None or last.after is not stamp(plane) or self._run.kind != kind:
             last = None
-        self._run = _run(self._device, plane.layout, plane.ring, kind, last)
-        self._coming = iter(self._run.tokens)
-        return next(self._coming)
+        self._run = coming(self._device, plane.layout, plane.ring, kind, self._limit, last)
+        self._coming = self._run.tokens[::-1]
+        self._last = token = self._coming.pop()
+        before = buffers[0].fence if buffers[0].fence is buffers[1].fence else None
+        made = token.launch(token.words, [keys, values, buffers[0].array, buffers[1].array], buffers)
+        plane.advance(token.after)
+        key, value = self._among(token, made, before) if token.alone else made
+        return without_room(key, value, token.live.cut)
+
+    def _among(self, token: Token, made: list[Any], before: Any) -> list[Any]:
+        """The rows that are kept, the token's own among them. ``before``: the fence before its launch."""
+        kept, buffers = self._kept, self._buffers
+        if kept is not None and kept.goes_on(before, made[0]):
+            kept.put(token.row, token.live.filled, made)
+        else:
+            assert self._run is not None
+            hand = _hand(self._device, self.plane.layout, token.live, self._run.kind)
+            kept = self._kept = KeptRows(hand([*made, buffers[0].array, buffers[1].array], buffers))
+        kept.fence = buffers[0].fence
+        return kept.handed()
 
     def chunk(self, keys: Any, values: Any, kind: Kind, staged: bool) -> Pair:
         """Queue the store of a chunk, and the read: before it where rows are staged, else after it."""
+        self._kept = None
         plane, buffers = self.plane, self._buffers
         chunk = _chunk(self._device, plane.layout, plane.state, keys.shape[2], staged, kind)
         inputs = [rows(keys), rows(values), buffers[0].array, buffers[1].array]
@@ -179,4 +164,5 @@ class GpuReading:
 
     def trim(self, ring: Ring) -> None:
         """Take a state with fewer live rows."""
+        self._kept = None
         self.plane.advance(ring)

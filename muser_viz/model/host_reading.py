@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
@@ -68,9 +69,14 @@ class HostReading:
         """Bytes of the copy, where one is kept."""
         return sum(int(array.nbytes) for array in self.arrays)
 
+    def again(self, keys: Any, values: Any) -> Pair | None:
+        """Have K and V computed while they are looked at; nothing is stored."""
+        with suppress(ValueError, TypeError):
+            _queue(keys, values)
+        return None
+
     def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
         """Wait for K and V; store their row, and hand it on to the copy."""
-        _queue(keys, values)
         plane, copy = self.plane, self._copy
         ring, row, live = _next_token(plane.state)
         if not self._keeps:
@@ -141,4 +147,4 @@ def _given(keys: Any, values: Any) -> Pair:
 def _taken(made: list[Any], kind: Kind, handed: Handed) -> Pair:
     """What a launch made, as MLX arrays of ``kind``, without the zeros at their end."""
     key, value = (mx.array(array).view(getattr(mx, kind)) for array in made)
-    return without_room(key, value, handed)
+    return without_room(key, value, handed.cut)

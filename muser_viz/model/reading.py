@@ -11,6 +11,7 @@ import mlx.core as mx
 
 from muser_viz.devices.protocol import Kind
 from muser_viz.launches import Handed
+from muser_viz.layout import Index
 from muser_viz.plane import KvPlane
 from muser_viz.ring import Reservation, Ring, spans
 
@@ -49,7 +50,8 @@ class NextChunk(NamedTuple):
 def next_token(ring: Ring) -> NextToken:
     """For a plane in this state."""
     ring = ring.copy()
-    row = ring.append(ring.next_position)
+    ring.append_batch(ring.next_position, 1)
+    row = (ring.origin_physical + ring.len - 1) % ring.capacity
     if ring.len == ring.capacity:
         return NextToken(ring, row, _every_row(ring.capacity))
     room = min(ring.capacity, -(-ring.len // STEP) * STEP)
@@ -83,6 +85,9 @@ class Reading(Protocol):
     the rows that are handed back: live ones in ascending physical order. For a staged
     chunk, the earlier rows that its queries see, and the chunk, in temporal order.
     """
+
+    def again(self, keys: Any, values: Any) -> Pair | None:
+        """Store one token more where it was prepared; None, and nothing was stored, where it was not."""
 
     def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
         """Store one token; the live rows."""
@@ -119,11 +124,9 @@ def rows(heads: Any) -> Any:
     return heads.transpose(0, 2, 1, 3).reshape(count, n_heads * dim)
 
 
-def without_room(key: Any, value: Any, handed: Handed) -> Pair:
-    """The arrays without the zeros at their end."""
-    if handed.count == handed.filled:
-        return key, value
-    return key[:, :, : handed.count], value[:, :, : handed.count]
+def without_room(key: Any, value: Any, cut: Index | None) -> Pair:
+    """The arrays without the zeros at their end, where ``cut`` takes some off."""
+    return (key, value) if cut is None else (key[cut], value[cut])
 
 
 def live_places(ring: Ring) -> tuple[slice, ...]:

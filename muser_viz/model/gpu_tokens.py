@@ -1,0 +1,95 @@
+"""Tokens that planes of a GPU will be given, prepared before they come (§15.8)."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import mlx.core as mx
+
+from muser_viz.devices.mlx_gpu import Launch, MlxDevice, in_words, stepped
+from muser_viz.devices.protocol import Kind
+from muser_viz.launches import Handed
+from muser_viz.layout import Layout
+from muser_viz.model.reading import NextToken, State, next_token
+from muser_viz.ring import Ring
+
+_FEW = 1 << 19
+"""Elements of K up to which a plane keeps the rows last handed over: a launch with a fence takes longer."""
+_MANY = 1 << 22
+"""Elements of K from which a launch hands over the token's row alone, to be put among kept ones."""
+_AHEAD = 64
+"""Tokens prepared together, from the second in a row: code that runs once a token runs from cold caches."""
+
+
+class Token(NamedTuple):
+    """What a plane in one state does with its next token."""
+
+    before: Ring
+    """The state."""
+    after: Ring
+    row: int
+    """Where the token is stored."""
+    live: Handed
+    """The rows that its query reads."""
+    alone: bool
+    """Whether the launch hands over the token's row alone."""
+    launch: Launch
+    scalars: tuple[int, ...]
+    words: Any
+    """The scalars as an array."""
+
+
+class Run:
+    """The next tokens of a plane in one state; the planes in it share them.
+
+    A model's 39 rings go from state to state together, so what is made for the first
+    of them serves the others. Their scalars are queued at once: a lazy array of MLX
+    would belong to its thread.
+    """
+
+    def __init__(
+        self, device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, limit: int, last: Token | None
+    ) -> None:
+        """``last``: the token before these; without it one is prepared. Positions end before ``limit``."""
+        self.kind = kind
+        rings, steps = [ring], list[NextToken]()
+        for _ in range(max(1, min(_AHEAD, limit - ring.next_position)) if last else 1):
+            steps.append(next_token(rings[-1]))
+            rings.append(steps[-1].ring)
+        alone = [_in_place(step.live) and step.live.old * layout.kv_dim >= _MANY for step in steps]
+        told = [
+            (Handed((slice(step.row, step.row + 1),)) if one else step.live).launch(layout, step.row)
+            for step, one in zip(steps, alone, strict=True)
+        ]
+        scalars = [each for _, each, _ in told]
+        words = stepped(last.words, last.scalars, scalars) if last else [in_words(scalars)]
+        self.tokens: list[Token] = []
+        """In order."""
+        for n, (grid, _, outputs) in enumerate(told):
+            name, in_place = "muser_kv_store_rows_f16", (True, True, False, False)
+            fence, takes = prod(outputs[0]) > _FEW, (1, layout.n_kv_heads, 1, layout.head_dim)
+            after, row, live = steps[n]
+            # of a full ring only the row changes: a constant is not waited for on the GPU
+            fixed = scalars[n][:-1] if live.old == layout.capacity and not alone[n] else ()
+            launch = device.prepared(name, grid, outputs, in_place, kind, fence, takes, fixed)
+            self.tokens.append(Token(rings[n], after, row, live, alone[n], launch, scalars[n], words[n]))
+        mx.async_eval(words)  # type: ignore[no-untyped-call]
+
+
+def _in_place(live: Handed) -> bool:
+    """Whether row ``i`` of what is handed over is the plane's row ``i``."""
+    return live.places == (slice(0, live.old),)
+
+
+_runs: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind, int], Run] = WeakValueDictionary()
+
+
+def coming(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, limit: int, last: Token | None) -> Run:
+    """The Run of a state, made where no plane is in it."""
+    name = (device, layout, ring.state, kind, limit)
+    run = _runs.get(name)
+    if run is None:
+        run = _runs[name] = Run(device, layout, ring, kind, limit, last)
+    return run
