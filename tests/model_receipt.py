@@ -36,7 +36,18 @@ from muser_viz.model.caches import model_caches
 from muser_viz.model.mlx_lm import library, mlx_lm_version
 from muser_viz.model.runs import peer_caches
 
-PARTS = ("memory", "decode", "buffers", "compare", "control", "ops", "layers", "roll", "full_precision")
+PARTS = (
+    "memory",
+    "decode",
+    "long",
+    "buffers",
+    "compare",
+    "control",
+    "ops",
+    "layers",
+    "roll",
+    "full_precision",
+)
 
 
 @dataclass
@@ -75,7 +86,7 @@ class Run:
         self.keep()
 
     def store(self, context: int | None = None) -> mv.KvStore:
-        return mv.KvStore(self.geometry, context or (8 if self.small else 2) * self.window)
+        return mv.KvStore(self.geometry, context or (16 if self.small else 4) * self.window)
 
     def tokens(self, first: int, count: int) -> Any:
         vocab = int(self.model.args.vocab_size)
@@ -129,13 +140,17 @@ def memory(run: Run) -> None:
         del store, caches
 
 
+BEFORE = 2
+"""Tokens of a burst that are not timed: caches are cold, and a pipeline fills."""
+
+
 def pipelined(run: Run, caches: Any, count: int) -> float:
     """Seconds of ``count`` tokens, the next step queued before the last is read, as mlx-lm generates."""
     token = mx.array([[5]])
-    start = time.perf_counter()
-    for _ in range(count):
-        said = run.model(token, cache=caches)
-        after = mx.argmax(said[:, -1:], axis=-1)
+    for done in range(BEFORE + count):
+        if done == BEFORE:
+            start = time.perf_counter()
+        after = mx.argmax(run.model(token, cache=caches)[:, -1:], axis=-1)
         mx.async_eval(after)
         mx.eval(token)
         token = after
@@ -146,8 +161,9 @@ def pipelined(run: Run, caches: Any, count: int) -> float:
 def waited(run: Run, caches: Any, count: int) -> float:
     """Seconds of ``count`` tokens, each read before the next step."""
     token = mx.array([[5]])
-    start = time.perf_counter()
-    for _ in range(count):
+    for done in range(BEFORE + count):
+        if done == BEFORE:
+            start = time.perf_counter()
         token = mx.argmax(run.model(token, cache=caches)[:, -1:], axis=-1)
         mx.eval(token)
     return time.perf_counter() - start
@@ -166,7 +182,7 @@ def in_turn(
 
 def decode(run: Run) -> None:
     """Tokens a second on each, prefill past the wrap and decode, three runs."""
-    length, (bursts, count) = run.window + run.chunk, (15, 4) if run.small else (25, 6)
+    length, (bursts, count) = run.window + run.chunk, (15, 4) if run.small else (20, 8)
     makers: dict[str, Callable[[], Any]] = {
         "mlx-lm's caches": lambda: peer_caches(run.model),
         "our planes": lambda: model_caches(run.store()),
@@ -180,19 +196,42 @@ def decode(run: Run) -> None:
             run.prefill(caches, length)
             if turn:
                 prefill[name].append(length / (time.perf_counter() - start))
-    runs: dict[str, list[list[list[float]]]] = {}
     for way, act in (("pipelined", pipelined), ("waited", waited)):
         in_turn(run, act, held, 2, 3)
-        runs[f"decode {way}"] = [in_turn(run, act, held, bursts, count) for _ in range(3)]
-    runs[f"prefill of {length:,}"] = [
-        [[each] for each in turn] for turn in zip(*prefill.values(), strict=True)
-    ]
+        faster(run, f"decode {way}", held, [in_turn(run, act, held, bursts, count) for _ in range(3)])
+    turns = [[[each] for each in turn] for turn in zip(*prefill.values(), strict=True)]
+    faster(run, f"prefill of {length:,}", held, turns)
+
+
+def faster(run: Run, what: str, held: dict[str, Any], runs: list[list[list[float]]]) -> None:
+    """Tokens a second of each, and how many times faster ours are: the middle of each run's turns."""
     middle = statistics.median
-    for what, three in runs.items():
-        for name, of_one in zip(held, zip(*three, strict=True), strict=True):
-            run.found(f"{what}, tokens a second on {name}", [round(middle(each), 2) for each in of_one])
-        ratios = [[ours / peer for peer, ours in zip(*each, strict=True)] for each in three]
-        run.found(f"{what}, times as fast as on mlx-lm's caches", [round(middle(each), 3) for each in ratios])
+    for name, of_one in zip(held, zip(*runs, strict=True), strict=True):
+        run.found(f"{what}, tokens a second on {name}", [round(middle(each), 2) for each in of_one])
+    ratios = [[ours / peer for peer, ours in zip(*each, strict=True)] for each in runs]
+    run.found(f"{what}, times as fast as on mlx-lm's caches", [round(middle(each), 3) for each in ratios])
+
+
+def long(run: Run) -> None:
+    """Decode after a long context of seeded rows, given to the caches without the model."""
+    for context in (256, 1024) if run.small else (32_768, 129_024):
+        held = {
+            "mlx-lm's caches": peer_caches(run.model),
+            "our planes": model_caches(run.store(context + run.window)),
+        }
+        args, kind = run.model.args, run.model.model.layers[0].input_layernorm.weight.dtype
+        for first in range(0, context, run.window):
+            shape = (1, args.num_key_value_heads, run.window, args.head_dim)
+            rows = [mx.random.normal(shape, mx.float32, key=mx.random.key(first + n)) for n in range(2)]
+            for caches in held.values():
+                for cache in caches:
+                    cache.update_and_fetch(*(each.astype(kind) for each in rows))
+                mx.eval([cache.state for cache in caches])
+        in_turn(run, pipelined, held, 1, 2)
+        runs = [in_turn(run, pipelined, held, *((3, 2) if run.small else (10, 6))) for _ in range(3)]
+        faster(run, f"decode pipelined after {context:,}", held, runs)
+        del held
+        free()
 
 
 def buffers(run: Run) -> None:
