@@ -191,9 +191,9 @@ class Unlike(Exception):
 class Launch:
     """A kernel with its grid and outputs, to be queued over one array or another.
 
-    MLX traces it once for the shapes and types that it is given, and repeats the trace
-    after: the kernel's source is put together once, and ``takes`` is looked at only for
-    what was not given before. Without a ``fence`` of its own the first array that it makes
+    One that ``takes`` K and V of one shape and type is traced by MLX at first and repeated
+    after: the kernel's source is put together once, and shapes and types are looked at only
+    where they were not given before. Without a ``fence`` of its own the first array that it makes
     is one, and is kept until the next launch over the Buffers. MLX runs what it queues when
     one of its outputs is needed, or with the next launch over a Buffer of it.
     """
@@ -237,7 +237,7 @@ class Launch:
             # an object of its own: a user may assign to what they are given
             return made if fence else [*made, made[0][...]]
 
-        self.queue: Callable[..., list[Any]] = device.traced(queue)
+        self.queue: Callable[..., list[Any]] = device.traced(queue) if takes else queue
         """From the inputs, the scalars as a uint32 array and the fence: the outputs and the fence after it.
 
         Unlike: then nothing was queued.
@@ -293,6 +293,8 @@ class MlxDevice:
         mx.eval(self.no_fence)
         self.prepared = lru_cache(maxsize=256)(partial(Launch, self))
         """A Launch, kept for the next time: a model's planes of one shape share it."""
+        self.repeated = cache(partial(Launch, self))
+        """One that is traced, kept for good: MLX knows a trace by the address of what it traced."""
         self.traced: Callable[[Callable[..., list[Any]]], Callable[..., list[Any]]] = mx.compile
         """What has MLX trace a launch."""
 

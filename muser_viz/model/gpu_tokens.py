@@ -73,7 +73,7 @@ class Run:
             after, row, live = steps[n]
             # of a full ring only the row changes: a constant is not waited for on the GPU
             fixed = scalars[n][:-1] if live.old == layout.capacity and not alone[n] else ()
-            launch = device.prepared(name, grid, outputs, in_place, kind, fence, takes, fixed)
+            launch = device.repeated(name, grid, outputs, in_place, kind, fence, takes, fixed)
             self.tokens.append(Token(rings[n], after, row, live, alone[n], launch, scalars[n], words[n]))
         mx.async_eval(words)  # type: ignore[no-untyped-call]
 
