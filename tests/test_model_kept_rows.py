@@ -40,19 +40,35 @@ def test_of_many_rows_one_is_handed_over_a_token(
     assert kept.copy_nbytes == 0
 
 
+@pytest.mark.parametrize("told", [False, True])
 def test_after_a_trim_no_row_of_before_is_handed_over(
-    captured: CapturedDevice, monkeypatch: pytest.MonkeyPatch
+    captured: CapturedDevice, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
-    """Arrays that had grown past 256 rows hold more than the 256 that are live then."""
+    """Arrays that had grown past 256 rows hold more than are live then; another set of caches may trim."""
     monkeypatch.setattr(gpu_tokens, "_MANY", 0)
     reading = GpuReading(mv.KvPlane(600, 1, 8), captured)
+    other = GpuReading(reading.plane, captured)
     row = mx.array(mv.seeded(1, 1, 1, 1, 8))
     for token in range(260):
         reading.one(row * token, row, "float32")
-    reading.trim(mv.Ring(600, len=255))
+    (reading if told else other).trim(mv.Ring(600, len=255))
     key, value = reading.one(-row, -row, "float32")
     assert key.shape == value.shape == (1, 1, 256, 8)
     assert np.array_equal(np.array(key)[0, 0], reading.plane.raw_key()[:256].astype(np.float32))
+
+
+def test_rows_of_a_plane_that_was_emptied_are_not_kept(
+    captured: CapturedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_tokens, "_MANY", 50)
+    reading = GpuReading(mv.KvPlane(32, 1, 8), captured)
+    row = mx.array(mv.seeded(1, 1, 1, 1, 8))
+    for _ in range(10):
+        reading.one(row, row, "float32")
+    assert reading.copy_nbytes > 2 * 32 * 8 * 4
+    reading.plane.reset()
+    reading.one(row, row, "float32")
+    assert reading.copy_nbytes == 32 * 8 * 4  # the fence
 
 
 def test_rows_with_a_gap_are_copied(captured: CapturedDevice, monkeypatch: pytest.MonkeyPatch) -> None:

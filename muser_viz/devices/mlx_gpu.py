@@ -16,13 +16,14 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from importlib import metadata
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from muser_viz.devices.protocol import Fresh, Kind, word
 from muser_viz.devices.source import Kernel, catalogue
+from muser_viz.errors import KernelError
 from muser_viz.layout import Index
 
 Platform = Literal["metal", "cuda"]
@@ -184,16 +185,12 @@ class FencedBuffer:
         return FencedBuffer(np.array(self.array)[: self.size].reshape(self.shape))
 
 
-class Unlike(Exception):
-    """An array is of another shape or type than a launch takes."""
-
-
 class Launch:
     """A kernel with its grid and outputs, to be queued over one array or another.
 
     One that ``takes`` K and V of one shape and type is traced by MLX at first and repeated
-    after: the kernel's source is put together once, and shapes and types are looked at only
-    where they were not given before. Without a ``fence`` of its own the first array that it makes
+    after: the kernel's source is put together once, and shapes and types are looked at once
+    for all that are given. Without a ``fence`` of its own the first array that it makes
     is one, and is kept until the next launch over the Buffers. MLX runs what it queues when
     one of its outputs is needed, or with the next launch over a Buffer of it.
     """
@@ -219,6 +216,7 @@ class Launch:
         self._mx: Any = mx
         self._no_fence = device.no_fence
         dtype = getattr(mx, kind)
+        self._takes = f"{kind} {takes}"
         handing = partial(
             device.kernel(name, in_place, kind, fence, fixed),
             output_shapes=[*outputs, *[(1,)] * fence],
@@ -228,11 +226,9 @@ class Launch:
         )
 
         def queue(*inputs: Any) -> list[Any]:
-            for given in inputs[:2]:
-                if takes and not (
-                    isinstance(given, mx.array) and given.shape == takes and given.dtype == dtype
-                ):
-                    raise Unlike
+            for given in inputs[:2] if takes else ():
+                if not isinstance(given, mx.array) or given.shape != takes or given.dtype != dtype:
+                    return []
             made: list[Any] = handing(inputs=list(inputs))
             # an object of its own: a user may assign to what they are given
             return made if fence else [*made, made[0][...]]
@@ -240,7 +236,8 @@ class Launch:
         self.queue: Callable[..., list[Any]] = device.traced(queue) if takes else queue
         """From the inputs, the scalars as a uint32 array and the fence: the outputs and the fence after it.
 
-        Unlike: then nothing was queued.
+        None where an input is of another shape or type than it takes: an error in a trace
+        would be kept by MLX, each time anew.
         """
 
     def __call__(self, words: Any, inputs: list[Any], buffers: Sequence[FencedBuffer]) -> list[Any]:
@@ -253,10 +250,14 @@ class Launch:
         if len(buffers) > 1 and buffers[1].fence is not before:
             fences = [buffer.fence.reshape(-1)[:1] for buffer in buffers]
             before = self._mx.concatenate([fence.astype(self._mx.uint32) for fence in fences])
-        *made, fence = self.queue(*inputs, words, before)
+        *made, fence = self.queue(*inputs, words, before) or self._refuse(inputs)
         for buffer in buffers:
             buffer.fence = fence
         return made
+
+    def _refuse(self, inputs: list[Any]) -> NoReturn:
+        given = ", ".join(f"{each.dtype} {each.shape}" for each in inputs[:2])
+        raise KernelError(f"K and V are {given}; a launch was prepared for {self._takes}")
 
 
 def in_words(scalars: npt.ArrayLike) -> Any:

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 
 from muser_viz.checks import POSITION_LIMIT
-from muser_viz.devices.mlx_gpu import FencedBuffer, MlxDevice, Unlike, in_words
+from muser_viz.devices.mlx_gpu import FencedBuffer, MlxDevice, in_words
 from muser_viz.devices.protocol import Kind
 from muser_viz.launches import Handed, told_batch
 from muser_viz.layout import Layout
 from muser_viz.model.gpu_tokens import Run, Token, coming
 from muser_viz.model.kept_rows import KeptRows
-from muser_viz.model.reading import Pair, State, live_places, next_chunk, rows, stamp, without_room
+from muser_viz.model.reading import KINDS, Pair, State, live_places, next_chunk, rows, stamp, without_room
 from muser_viz.plane import KvPlane
 from muser_viz.ring import Ring
 
@@ -89,30 +89,23 @@ class GpuReading:
         Once a layer and token, amid all of a model: so what is looked at is little.
         """
         plane, rest = self.plane, self._coming
-        if not rest:
+        if not rest or plane.device is not self._device:
             return None
         token = rest[-1]
         key_cache: Any = plane.key_cache
         value_cache: Any = plane.value_cache
         before = key_cache.fence
-        if (
-            token.before is not stamp(plane)
-            or plane.device is not self._device
-            or value_cache.fence is not before
-        ):
+        if token.before is not stamp(plane) or value_cache.fence is not before:
             return None
         try:
-            key, value, fence = token.launch.queue(
-                keys, values, key_cache.array, value_cache.array, token.words, before
-            )
-        except (Unlike, ValueError):  # MLX's, where one is no array
+            made = token.launch.queue(keys, values, key_cache.array, value_cache.array, token.words, before)
+        except ValueError:  # MLX's, where one is no array
             return None
-        key_cache.fence = value_cache.fence = fence
-        self._last = rest.pop()
-        plane.advance(token.after)
-        if token.alone:
-            key, value = self._among(token, [key, value], before)
-        return without_room(key, value, token.live.cut)
+        if not made:
+            return None
+        key_cache.fence = value_cache.fence = made.pop()
+        rest.pop()
+        return self._handed(token, made, before)
 
     def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
         """Queue the store and the read of one token, prepared before or now."""
@@ -122,25 +115,31 @@ class GpuReading:
         plane, last, buffers = self.plane, self._last, self._buffers
         if self._run is None or last is None or last.after is not stamp(plane) or self._run.kind != kind:
             last = None
-        self._run = coming(self._device, plane.layout, plane.ring, kind, self._limit, last)
-        self._coming = self._run.tokens[::-1]
-        self._last = token = self._coming.pop()
+        run = coming(self._device, plane.layout, plane.ring, kind, self._limit, last)
+        token, *rest = run.tokens
         before = buffers[0].fence if buffers[0].fence is buffers[1].fence else None
         made = token.launch(token.words, [keys, values, buffers[0].array, buffers[1].array], buffers)
-        plane.advance(token.after)
+        self._run, self._coming = run, rest[::-1]
+        if not token.alone:
+            self._kept = None
+        return self._handed(token, made, before)
+
+    def _handed(self, token: Token, made: list[Any], before: Any) -> Pair:
+        """The rows that the token's query reads. ``before``: the fence before its launch."""
+        self._last = token
+        self.plane.advance(token.after)
         key, value = self._among(token, made, before) if token.alone else made
         return without_room(key, value, token.live.cut)
 
     def _among(self, token: Token, made: list[Any], before: Any) -> list[Any]:
-        """The rows that are kept, the token's own among them. ``before``: the fence before its launch."""
+        """The rows that are kept, the token's own among them."""
         kept, buffers = self._kept, self._buffers
-        if kept is not None and kept.goes_on(before, made[0]):
+        if kept is not None and kept.goes_on(before, token.before.state, made[0]):
             kept.put(token.row, token.live.filled, made)
         else:
-            assert self._run is not None
-            hand = _hand(self._device, self.plane.layout, token.live, self._run.kind)
+            hand = _hand(self._device, self.plane.layout, token.live, KINDS[made[0].dtype])
             kept = self._kept = KeptRows(hand([*made, buffers[0].array, buffers[1].array], buffers))
-        kept.fence = buffers[0].fence
+        kept.as_of(buffers[0].fence, token.after.state)
         return kept.handed()
 
     def chunk(self, keys: Any, values: Any, kind: Kind, staged: bool) -> Pair:
@@ -164,5 +163,4 @@ class GpuReading:
 
     def trim(self, ring: Ring) -> None:
         """Take a state with fewer live rows."""
-        self._kept = None
         self.plane.advance(ring)

@@ -6,9 +6,11 @@ from typing import Any
 
 import mlx.core as mx
 
+from muser_viz.model.reading import State
+
 
 class KeptRows:
-    """Every row of a plane, in order, for one token after another.
+    """The live rows of a plane, in order, for one token after another; zeros at the end.
 
     Copying all of them for each token takes longer, the longer the context; MLX puts a
     row into its place where nothing else reads the arrays any more.
@@ -17,17 +19,21 @@ class KeptRows:
     def __init__(self, pair: list[Any]) -> None:
         """``pair``: K and V, ``(1, n_kv_heads, room, head_dim)``."""
         self._pair = pair
-        self.fence: Any = None
-        """The plane's after its newest row here: once it has another, other rows may have been stored."""
+        self._as_of: tuple[Any, Any] = None, None
 
     @property
     def nbytes(self) -> int:
         """Bytes of both."""
         return sum(int(rows.nbytes) for rows in self._pair)
 
-    def goes_on(self, fence: Any, row: Any) -> bool:
-        """Whether a plane with this fence lacks nothing here but ``row``, in its type."""
-        return self.fence is fence and bool(self._pair[0].dtype == row.dtype)
+    def goes_on(self, fence: Any, state: State, row: Any) -> bool:
+        """Whether a plane with this fence, in this state, lacks nothing here but ``row``, in its type."""
+        kept, before = self._as_of
+        return kept is fence and before == state and bool(self._pair[0].dtype == row.dtype)
+
+    def as_of(self, fence: Any, state: State) -> None:
+        """With another fence other rows may have been stored, in another state fewer are live."""
+        self._as_of = fence, state
 
     def put(self, row: int, room: int, made: list[Any]) -> None:
         """Put a token's K and V into ``row`` of arrays with ``room`` rows."""
