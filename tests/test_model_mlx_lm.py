@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import muser_viz as mv
-from muser_viz.model import mlx_lm
+from muser_viz.model.mlx_lm import library, mlx_lm_version
 
 WITHOUT = """
 import sys
@@ -31,11 +31,11 @@ def said(block: str) -> str:
 
 
 def test_it_is_here() -> None:
-    model, cache = mlx_lm.library()
+    model, cache = library()
     assert model.ModelArgs().num_hidden_layers == mv.MUSE_GLIMMER.n_layers
     assert model.ModelArgs().sliding_window == mv.MUSE_GLIMMER.sliding_window
     assert {"RotatingKVCache", "KVCache"} <= set(dir(cache))
-    assert (mlx_lm.mlx_lm_version() or "")[0].isdigit()
+    assert (mlx_lm_version() or "")[0].isdigit()
 
 
 def test_without_transformers_the_two_modules_are_loaded_alone() -> None:
@@ -49,11 +49,11 @@ def test_without_mlx_lm_it_says_how_to_get_it() -> None:
 
 
 def test_too_old_an_mlx_lm_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mlx_lm, "MODEL", "mlx_lm.models.no_such_model")
-    mlx_lm.library.cache_clear()
+    monkeypatch.setattr("muser_viz.model.mlx_lm.MODEL", "mlx_lm.models.no_such_model")
+    library.cache_clear()
     try:
         with pytest.raises(mv.BackendUnavailable, match=r"muser-viz\[model\]"):
-            mlx_lm.library()
-        assert mlx_lm.mlx_lm_version() is None
+            library()
+        assert mlx_lm_version() is None
     finally:
-        mlx_lm.library.cache_clear()
+        library.cache_clear()

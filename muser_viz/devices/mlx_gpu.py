@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from importlib import metadata
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -139,7 +139,7 @@ def function(
     in_place: tuple[bool, ...],
     kind: Kind,
     fence: bool,
-    fixed: tuple[int, ...] = (),
+    fixed: tuple[int, ...],
 ) -> Any:
     """The MLX custom kernel for a kernel of the package."""
     import mlx.core as mx
@@ -236,28 +236,28 @@ class Launch:
         self.queue: Callable[..., list[Any]] = device.traced(queue) if takes else queue
         """From the inputs, the scalars as a uint32 array and the fence: the outputs and the fence after it.
 
-        None where an input is of another shape or type than it takes: an error in a trace
-        would be kept by MLX, each time anew.
+        Empty, and nothing queued, where K or V is of another shape or type than it takes: of
+        an error in a trace MLX would keep an entry each time.
         """
 
     def __call__(self, words: Any, inputs: list[Any], buffers: Sequence[FencedBuffer]) -> list[Any]:
         """Queue it: its outputs.
 
         ``words``: the scalars. ``inputs``: arrays in the kernel's order, with those of
-        ``buffers``: one, two or none.
+        ``buffers``: one, two or none. KernelError where K or V is not what it takes.
         """
         before = buffers[0].fence if buffers else self._no_fence
         if len(buffers) > 1 and buffers[1].fence is not before:
             fences = [buffer.fence.reshape(-1)[:1] for buffer in buffers]
             before = self._mx.concatenate([fence.astype(self._mx.uint32) for fence in fences])
-        *made, fence = self.queue(*inputs, words, before) or self._refuse(inputs)
+        made = self.queue(*inputs, words, before)
+        if not made:
+            given = ", ".join(f"{each.dtype} {each.shape}" for each in inputs[:2])
+            raise KernelError(f"K and V are {given}; a launch was prepared for {self._takes}")
+        fence = made.pop()
         for buffer in buffers:
             buffer.fence = fence
         return made
-
-    def _refuse(self, inputs: list[Any]) -> NoReturn:
-        given = ", ".join(f"{each.dtype} {each.shape}" for each in inputs[:2])
-        raise KernelError(f"K and V are {given}; a launch was prepared for {self._takes}")
 
 
 def in_words(scalars: npt.ArrayLike) -> Any:

@@ -66,7 +66,7 @@ class PlaneCache:
         up to ``capacity - 1`` earlier rows and the chunk, staged in temporal order
         (§15.9). InputError, ContextExhausted: then nothing was changed.
         """
-        if not self.plane.held and (self.layer or len(self.store.positions) == 1):
+        if self.layer and not self.plane.held:  # layer 0 asks where the others are
             pair = self._opened[1].again(keys, values)
             if pair is not None:
                 return pair

@@ -65,11 +65,12 @@ class Run:
         ]
         scalars = [each for _, each, _ in told]
         words = stepped(last.words, last.scalars, scalars) if last else [in_words(scalars)]
+        name, in_place = "muser_kv_store_rows_f16", (True, True, False, False)
+        takes = (1, layout.n_kv_heads, 1, layout.head_dim)
         self.tokens: list[Token] = []
         """In order."""
         for n, (grid, _, outputs) in enumerate(told):
-            name, in_place = "muser_kv_store_rows_f16", (True, True, False, False)
-            fence, takes = prod(outputs[0]) > _FEW, (1, layout.n_kv_heads, 1, layout.head_dim)
+            fence = prod(outputs[0]) > _FEW
             after, row, live = steps[n]
             # of a full ring only the row changes: a constant is not waited for on the GPU
             fixed = scalars[n][:-1] if live.old == layout.capacity and not alone[n] else ()

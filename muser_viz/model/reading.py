@@ -50,8 +50,7 @@ class NextChunk(NamedTuple):
 def next_token(ring: Ring) -> NextToken:
     """For a plane in this state."""
     ring = ring.copy()
-    ring.append_batch(ring.next_position, 1)
-    row = (ring.origin_physical + ring.len - 1) % ring.capacity
+    row = ring.append(ring.next_position)
     if ring.len == ring.capacity:
         return NextToken(ring, row, _every_row(ring.capacity))
     room = min(ring.capacity, -(-ring.len // STEP) * STEP)
