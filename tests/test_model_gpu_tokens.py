@@ -15,6 +15,8 @@ from muser_viz import launches
 from muser_viz.model import gpu_tokens
 from muser_viz.model.caches import PlaneCache, model_caches
 from muser_viz.model.gpu_reading import GpuReading
+from muser_viz.model.gpu_tokens import position_on_gpu
+from muser_viz.model.reading import KINDS
 
 SMALL = mv.Geometry(4, 32, 2, 16, 512, 4)
 
@@ -67,12 +69,9 @@ def test_the_last_position_is_stored_and_counted(captured: CapturedDevice) -> No
 
 
 @pytest.mark.usefixtures("captured")
-@pytest.mark.parametrize(("few", "many"), [(0, 1 << 22), (1 << 19, 1 << 22), (1 << 19, 0), (0, 1000)])
-def test_prepared_tokens_are_used_up_left_and_made_again(
-    monkeypatch: pytest.MonkeyPatch, few: int, many: int
-) -> None:
+@pytest.mark.parametrize("many", [1 << 22, 0, 1000])
+def test_prepared_tokens_are_used_up_left_and_made_again(monkeypatch: pytest.MonkeyPatch, many: int) -> None:
     """Over more tokens than are prepared together; left for a chunk, a trim, another type, a store."""
-    monkeypatch.setattr(gpu_tokens, "_FEW", few)
     monkeypatch.setattr(gpu_tokens, "_MANY", many)
     monkeypatch.setattr(gpu_tokens, "_AHEAD", 5)
     ours, host = (
@@ -103,7 +102,7 @@ def test_prepared_tokens_are_used_up_left_and_made_again(
         cache.trim(2)
     both(1)
     for cache in (*ours, *host):
-        cache.plane.append(cache.offset, mv.seeded(5, 32), mv.seeded(6, 32))
+        cache.plane.append(cache.plane.next_position, mv.seeded(5, 32), mv.seeded(6, 32))
     for _ in range(7):
         both(1)
     for own, other in zip(ours, host, strict=True):
@@ -112,24 +111,50 @@ def test_prepared_tokens_are_used_up_left_and_made_again(
         assert own.plane.raw_value().tobytes() == other.plane.raw_value().tobytes()
 
 
-def test_rows_handed_over_are_the_fence_where_they_are_few(
-    captured: CapturedDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reading = GpuReading(mv.KvPlane(32, 2, 16), captured)
+def test_rows_handed_over_are_the_fence(captured: CapturedDevice) -> None:
+    for kind in KINDS:
+        reading = GpuReading(mv.KvPlane(32, 2, 16), captured)
+        row = mx.array(mv.seeded(1, 1, 2, 1, 16)).astype(kind)
+        reading.one(row, row, KINDS[kind])
+        assert reading.arrays[0].shape == (1, 2, 32, 16)
+        assert reading.arrays[0].dtype == kind
+        assert reading.copy_nbytes == 32 * 32 * kind.size
+
+
+def test_positions_lie_on_the_gpu_and_rope_turns_by_them_as_by_numbers() -> None:
+    """In MLX's memory, evaluated in any thread; from 2**31 on MLX refuses the number itself."""
+    heads = mx.array(mv.seeded(1, 1, 2, 1, 16))
+    for position in (0, 1, 63, 64, 2047, 2048, 131_071, (1 << 31) - 65):
+        at = position_on_gpu(position)
+        assert (at.shape, at.dtype, int(at)) == ((), mx.int32, position)
+        assert position_on_gpu(position) is at
+        turned = [
+            np.array(mx.fast.rope(heads, 16, traditional=False, base=1e4, scale=1.0, offset=offset))
+            for offset in (at, position)
+        ]
+        assert turned[0].tobytes() == turned[1].tobytes()
+    assert int(position_on_gpu((1 << 31) - 1)) == (1 << 31) - 1
+    assert position_on_gpu(1 << 31) == 1 << 31
+    assert position_on_gpu((1 << 32) - 1) == (1 << 32) - 1
+
+
+@pytest.mark.usefixtures("captured")
+def test_a_cache_of_a_gpu_says_its_position_there() -> None:
+    cache = PlaneCache(mv.KvStore(SMALL, 64), 3)
     row = mx.array(mv.seeded(1, 1, 2, 1, 16))
-    reading.one(row, row, "float32")
-    assert reading.arrays[0].shape == (1, 2, 32, 16)
-    monkeypatch.setattr(gpu_tokens, "_FEW", 0)
-    reading = GpuReading(mv.KvPlane(32, 2, 16), captured)
-    row = row.astype(mx.bfloat16)
-    reading.one(row, row, "bfloat16")
-    assert reading.arrays[0].shape == (1,)
+    for position in range(5):
+        assert isinstance(cache.offset, mx.array)
+        assert cache.offset.item() == position
+        cache.update_and_fetch(row, row)
+    cache.trim(2)
+    assert cache.offset.item() == 3
+    assert cache.make_mask(1) is None
 
 
 def one_by_one(caches: list[PlaneCache], count: int) -> None:
     """Tokens in every layer."""
     for _ in range(count):
-        row = mx.array(mv.seeded(caches[0].offset, 1, 2, 1, 16))
+        row = mx.array(mv.seeded(caches[0].plane.next_position, 1, 2, 1, 16))
         for cache in caches:
             cache.update_and_fetch(row, row)
 

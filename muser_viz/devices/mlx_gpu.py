@@ -190,8 +190,8 @@ class Launch:
 
     One that ``takes`` K and V of one shape and type is traced by MLX at first and repeated
     after: the kernel's source is put together once, and shapes and types are looked at once
-    for all that are given. Without a ``fence`` of its own the first array that it makes
-    is one, and is kept until the next launch over the Buffers. MLX runs what it queues when
+    for all that are given. It makes no fence: the first array that it makes is one, and is
+    kept until the next launch over the Buffers. MLX runs what it queues when
     one of its outputs is needed, or with the next launch over a Buffer of it.
     """
 
@@ -203,7 +203,6 @@ class Launch:
         outputs: tuple[tuple[int, ...], ...],
         in_place: tuple[bool, ...],
         kind: Kind,
-        fence: bool = True,
         takes: tuple[int, ...] | None = None,
         fixed: tuple[int, ...] = (),
     ) -> None:
@@ -217,6 +216,7 @@ class Launch:
         self._no_fence = device.no_fence
         dtype = getattr(mx, kind)
         self._takes = f"{kind} {takes}"
+        fence = takes is None
         handing = partial(
             device.kernel(name, in_place, kind, fence, fixed),
             output_shapes=[*outputs, *[(1,)] * fence],

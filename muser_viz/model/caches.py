@@ -52,9 +52,13 @@ class PlaneCache:
         return self._opened[1]
 
     @property
-    def offset(self) -> int:
-        """The next token position; RoPE turns by it."""
-        return self.plane._ring.next_position
+    def offset(self) -> Any:
+        """The next token position; RoPE turns by it.
+
+        An int. On a GPU an int32 ``mlx.core.array``, ``()``, so that RoPE's kernels need
+        not fetch an int from the host's memory; ``int(cache.offset)`` is the number.
+        """
+        return self._opened[1].offset
 
     def update_and_fetch(self, keys: Any, values: Any) -> tuple[Any, Any]:
         """Store the K and V of the next tokens and return what their queries read.
@@ -78,7 +82,11 @@ class PlaneCache:
         if not (keys.dtype == dtype and values.dtype == dtype):
             kind, values = _of_one_kind(keys, values)
         count, store = shape[2], self.store
-        if self.layer == 0 or store.open_step is not None or self.offset + count > store.max_context:
+        if (
+            self.layer == 0
+            or store.open_step is not None
+            or self.plane.next_position + count > store.max_context
+        ):
             self._check_position(count)
         self._kind = kind
         reading = self._reading()
@@ -111,7 +119,7 @@ class PlaneCache:
 
     def _check_position(self, count: int) -> None:
         """Whether the next tokens are what the store takes; a step that is open takes note of the layer."""
-        position, store = self.offset, self.store
+        position, store = self.plane.next_position, self.store
         if position + count > store.max_context:
             raise ContextExhausted(
                 f"position {position + count - 1} is past max_context {store.max_context}; "
@@ -154,7 +162,7 @@ class PlaneCache:
             and (window_size is None or window_size == plane.capacity)
         ):
             return None
-        count, offset = whole("N", N, 1), self.offset
+        count, offset = whole("N", N, 1), self.plane.next_position
         holds_all = plane.capacity >= self.store.max_context
         if window_size is not None and window_size != plane.capacity and not holds_all:
             raise InputError(
@@ -216,8 +224,8 @@ class PlaneCache:
         InputError once the ring has overwritten a row: the window of an earlier token
         holds tokens that are gone. Then nothing was changed.
         """
-        count = min(whole("n", n, 0), self.offset)
         plane = self.plane
+        count = min(whole("n", n, 0), plane.next_position)
         if count and not self.is_trimmable():
             newest = plane.next_position - count - 1
             raise InputError(

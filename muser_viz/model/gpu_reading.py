@@ -14,7 +14,7 @@ from muser_viz.devices.mlx_gpu import FencedBuffer, MlxDevice, in_words
 from muser_viz.devices.protocol import Kind
 from muser_viz.launches import Handed, told_batch
 from muser_viz.layout import Layout
-from muser_viz.model.gpu_tokens import Run, Token, coming
+from muser_viz.model.gpu_tokens import Run, Token, coming, position_on_gpu
 from muser_viz.model.kept_rows import KeptRows
 from muser_viz.model.reading import KINDS, Pair, State, live_places, next_chunk, rows, stamp, without_room
 from muser_viz.plane import KvPlane
@@ -70,6 +70,11 @@ class GpuReading:
     @property
     def _buffers(self) -> tuple[FencedBuffer, FencedBuffer]:
         return self.plane.key_cache, self.plane.value_cache  # type: ignore[return-value]
+
+    @property
+    def offset(self) -> Any:
+        """The next position, in the GPU's memory."""
+        return position_on_gpu(self.plane.next_position)
 
     @property
     def arrays(self) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from functools import lru_cache
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -15,8 +15,6 @@ from muser_viz.layout import Layout
 from muser_viz.model.reading import NextToken, State, next_token
 from muser_viz.ring import Ring
 
-_FEW = 1 << 19
-"""Elements of K up to which a plane keeps the rows last handed over: a launch with a fence takes longer."""
 _MANY = 1 << 22
 """Elements of K from which a launch hands over the token's row alone, to be put among kept ones."""
 _AHEAD = 64
@@ -70,11 +68,10 @@ class Run:
         self.tokens: list[Token] = []
         """In order."""
         for n, (grid, _, outputs) in enumerate(told):
-            fence = prod(outputs[0]) > _FEW
             after, row, live = steps[n]
             # of a full ring only the row changes: a constant is not waited for on the GPU
             fixed = scalars[n][:-1] if live.old == layout.capacity and not alone[n] else ()
-            launch = device.repeated(name, grid, outputs, in_place, kind, fence, takes, fixed)
+            launch = device.repeated(name, grid, outputs, in_place, kind, takes, fixed)
             self.tokens.append(Token(rings[n], after, row, live, alone[n], launch, scalars[n], words[n]))
         mx.async_eval(words)  # type: ignore[no-untyped-call]
 
@@ -94,3 +91,23 @@ def coming(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, limit: int
     if run is None:
         run = _runs[name] = Run(device, layout, ring, kind, limit, last)
     return run
+
+
+def position_on_gpu(position: int) -> Any:
+    """A position as an int32 array, ``()``, in the GPU's memory; the int itself from 2**31 on.
+
+    An int that MLX on CUDA is handed goes into memory of the host's, which a kernel then
+    waits for.
+    """
+    return _positions(position // _AHEAD)[position % _AHEAD]
+
+
+@lru_cache(maxsize=64)
+def _positions(nth: int) -> list[Any]:
+    first = nth * _AHEAD
+    if first >= 1 << 31:
+        return list(range(first, first + _AHEAD))
+    together = mx.arange(first, first + _AHEAD, dtype=mx.int32)
+    positions = [each.reshape(()) for each in mx.split(together, _AHEAD)]
+    mx.async_eval(positions)  # type: ignore[no-untyped-call]
+    return positions

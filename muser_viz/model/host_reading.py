@@ -56,6 +56,11 @@ class HostReading:
         return HostReading(deepcopy(self.plane, memo), self._last)
 
     @property
+    def offset(self) -> int:
+        """The next position."""
+        return self.plane.next_position
+
+    @property
     def _buffers(self) -> tuple[Buffer, Buffer]:
         return self.plane.key_cache, self.plane.value_cache
 

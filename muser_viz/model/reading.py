@@ -101,6 +101,10 @@ class Reading(Protocol):
         """Take a state with fewer live rows; the rows stay as they are."""
 
     @property
+    def offset(self) -> Any:
+        """The next position, as RoPE takes it."""
+
+    @property
     def arrays(self) -> list[Any]:
         """The MLX arrays that hold what was stored so far."""
 
