@@ -175,7 +175,7 @@ def in_turn(
     """Tokens a second of each in short bursts that take turns, so that both meet the same."""
     speeds: dict[str, list[float]] = {name: [] for name in held}
     for burst in range(bursts):
-        for name in sorted(held, reverse=bool(burst % 2)):
+        for name in list(held)[:: -1 if burst % 2 else 1]:
             speeds[name].append(count / act(run, held[name], count))
     return list(speeds.values())
 
@@ -187,6 +187,8 @@ def decode(run: Run) -> None:
         "mlx-lm's caches": lambda: peer_caches(run.model),
         "our planes": lambda: model_caches(run.store()),
     }
+    if not run.small:
+        makers["our planes, begun last"] = lambda: model_caches(run.store(), begin_every=0)
     held: dict[str, Any] = {}
     prefill: dict[str, list[float]] = {name: [] for name in makers}
     for turn in range(4):  # the first one compiles kernels
@@ -204,12 +206,18 @@ def decode(run: Run) -> None:
 
 
 def faster(run: Run, what: str, held: dict[str, Any], runs: list[list[list[float]]]) -> None:
-    """Tokens a second of each, and how many times faster ours are: the middle of each run's turns."""
+    """Tokens a second of each, and how many times as fast as the first: the middle of each run's turns."""
     middle = statistics.median
-    for name, of_one in zip(held, zip(*runs, strict=True), strict=True):
+    turns = dict(zip(held, zip(*runs, strict=True), strict=True))
+    for name, of_one in turns.items():
         run.found(f"{what}, tokens a second on {name}", [round(middle(each), 2) for each in of_one])
-    ratios = [[ours / peer for peer, ours in zip(*each, strict=True)] for each in runs]
-    run.found(f"{what}, times as fast as on mlx-lm's caches", [round(middle(each), 3) for each in ratios])
+    peer, *others = turns
+    for name in others:
+        ratios = [
+            middle(own / other for own, other in zip(*both, strict=True))
+            for both in zip(turns[name], turns[peer], strict=True)
+        ]
+        run.found(f"{what}, {name}: times as fast as on {peer}", [round(each, 3) for each in ratios])
 
 
 def long(run: Run) -> None:

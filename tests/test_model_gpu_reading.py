@@ -12,7 +12,7 @@ from captured import CapturedDevice
 
 import muser_viz as mv
 from muser_viz.devices.protocol import KINDS
-from muser_viz.model import gpu_tokens
+from muser_viz.model import gpu_reading, gpu_tokens
 from muser_viz.model.build import small_model
 from muser_viz.model.caches import PlaneCache, model_caches
 from muser_viz.model.gpu_reading import GpuReading
@@ -105,6 +105,29 @@ def test_nothing_is_evaluated_on_the_way(captured: CapturedDevice, monkeypatch: 
     assert {words.dtype for words in queued} <= {mx.uint32, mx.int32}
     monkeypatch.undo()
     mx.eval(said)
+
+
+@pytest.mark.usefixtures("captured")
+def test_the_gpu_begins_before_the_last_layer_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every eight layers with all that was queued, the plane's store included: the fence after it."""
+    geometry = mv.Geometry(20, 32, 2, 16, 512, 4)
+    caches = model_caches(mv.KvStore(geometry, 64))
+    begun: list[Any] = []
+    monkeypatch.setattr(gpu_reading, "_queue", begun.extend)
+    for sessions in (caches, copy.deepcopy(caches)):
+        for count in (1, 1, 40, 1, 5, 1):
+            begun.clear()
+            for cache in sessions:
+                rows = mx.array(mv.seeded(cache.layer, 1, 2, count, 16))
+                cache.update_and_fetch(rows, rows)
+            layers = [cache.layer for cache in sessions for each in begun if each is cache.state[0]]
+            assert layers == [8, 16]
+            assert len(begun) == 2
+    for every, last in ((0, []), (7, [7, 14]), (19, [19]), (20, [])):
+        caches = model_caches(mv.KvStore(geometry, 64), begin_every=every)
+        assert [cache.layer for cache in caches if cache._begins] == last
+    with pytest.raises(mv.InputError, match="begin_every is -1; give a whole number"):
+        model_caches(mv.KvStore(geometry, 64), begin_every=-1)
 
 
 @pytest.mark.usefixtures("captured")

@@ -17,6 +17,8 @@ from muser_viz.model.reading import KINDS, Reading
 from muser_viz.ring import Ring
 from muser_viz.store import KvStore
 
+_BEGIN_EVERY = 8
+"""With fewer layers at a time MLX takes longer to queue a token."""
 _DTYPES = {kind: dtype for dtype, kind in KINDS.items()}
 
 
@@ -28,13 +30,16 @@ class PlaneCache:
     what is handed back is in the model's own type again.
     """
 
-    def __init__(self, store: KvStore, layer: int) -> None:
+    def __init__(self, store: KvStore, layer: int, begin_every: int = _BEGIN_EVERY) -> None:
+        """``begin_every``: as ``model_caches`` takes it."""
         self.store = store
         self.layer = whole("layer", layer, 0, store.geometry.n_layers - 1)
         self.plane = store.planes[self.layer]
         """The plane."""
         geometry = store.geometry
         self._one_token = (1, geometry.n_kv_heads, 1, geometry.head_dim)
+        every = whole("begin_every", begin_every, 0)
+        self._begins = every > 0 and self.layer > 0 and self.layer % every == 0
         self._kind: Kind = "float16"
         self._opened = self._open()
 
@@ -42,7 +47,7 @@ class PlaneCache:
         """The plane's device, and the reading that goes with it."""
         plane, device = self.plane, self.plane.device
         if isinstance(device, MlxDevice):
-            return device, GpuReading(plane, device, self.store.max_context)
+            return device, GpuReading(plane, device, self.store.max_context, self._begins)
         return device, HostReading(plane, last=self.layer == self.store.geometry.n_layers - 1)
 
     def _reading(self) -> Reading:
@@ -258,14 +263,16 @@ def _of_one_kind(keys: Any, values: Any) -> tuple[Kind, Any]:
     return KINDS[keys.dtype], values.astype(keys.dtype)
 
 
-def model_caches(store: KvStore) -> list[PlaneCache]:
+def model_caches(store: KvStore, begin_every: int = _BEGIN_EVERY) -> list[PlaneCache]:
     """A cache for each plane of ``store``, to be given to the model: ``model(tokens, cache=...)`` (§15.10).
 
-    InputError while a step is open.
+    ``begin_every``: a GPU begins with what is queued after so many layers, while the next
+    ones are being queued; 0: when the model's output is asked for. InputError while a step
+    is open.
     """
     if store.open_step is not None:
         raise InputError("a step of the store is open: make the caches before it, or after")
-    return [PlaneCache(store, layer) for layer in range(store.geometry.n_layers)]
+    return [PlaneCache(store, layer, begin_every) for layer in range(store.geometry.n_layers)]
 
 
 def positions(caches: Sequence[Any]) -> int:

@@ -20,6 +20,7 @@ from muser_viz.model.reading import KINDS, Pair, State, live_places, next_chunk,
 from muser_viz.plane import KvPlane
 from muser_viz.ring import Ring
 
+_queue: Any = mx.async_eval
 _Queued = Callable[[list[Any], tuple[FencedBuffer, FencedBuffer]], list[Any]]
 
 
@@ -52,11 +53,18 @@ class GpuReading:
     Of many rows it makes the token's alone, which goes among rows that are kept.
     """
 
-    def __init__(self, plane: KvPlane, device: MlxDevice, limit: int = POSITION_LIMIT) -> None:
-        """``limit``: positions end before it."""
+    def __init__(
+        self, plane: KvPlane, device: MlxDevice, limit: int = POSITION_LIMIT, begins: bool = False
+    ) -> None:
+        """``limit``: positions end before it.
+
+        ``begins``: the GPU begins with what is queued so far when this plane's rows are. It
+        would have nothing to do until a model's last layer is queued.
+        """
         self.plane = plane
         self._device = device
         self._limit = limit
+        self._begins = begins
         self._run: Run | None = None
         self._coming: list[Token] = []
         """The rest of the run, the next token last."""
@@ -65,7 +73,7 @@ class GpuReading:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GpuReading:
         """Of the plane's copy."""
-        return GpuReading(deepcopy(self.plane, memo), self._device, self._limit)
+        return GpuReading(deepcopy(self.plane, memo), self._device, self._limit, self._begins)
 
     @property
     def _buffers(self) -> tuple[FencedBuffer, FencedBuffer]:
@@ -134,6 +142,8 @@ class GpuReading:
         self._last = token
         self.plane.advance(token.after)
         key, value = self._among(token, made, before) if token.alone else made
+        if self._begins:
+            _queue(self.arrays)
         return without_room(key, value, token.live.cut)
 
     def _among(self, token: Token, made: list[Any], before: Any) -> list[Any]:
@@ -157,6 +167,8 @@ class GpuReading:
         chunk.store(inputs, buffers)
         plane.advance(chunk.ring)
         key, value = made or chunk.hand(inputs, buffers)
+        if self._begins:
+            _queue(self.arrays)
         return key, value
 
     def live(self, kind: Kind) -> Pair:

@@ -94,20 +94,20 @@ def coming(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, limit: int
 
 
 def position_on_gpu(position: int) -> Any:
-    """A position as an int32 array, ``()``, in the GPU's memory; the int itself from 2**31 on.
+    """A position as an int32 array, ``()``, in the GPU's memory; an int as it is from 2**31 on.
 
     An int that MLX on CUDA is handed goes into memory of the host's, which a kernel then
     waits for.
     """
-    return _positions(position // _AHEAD)[position % _AHEAD]
+    if position >= 1 << 31:
+        return position
+    nth, place = divmod(position, _AHEAD)
+    return _positions(nth, _AHEAD)[place][...]  # an object of its own: a user may add to it in place
 
 
 @lru_cache(maxsize=64)
-def _positions(nth: int) -> list[Any]:
-    first = nth * _AHEAD
-    if first >= 1 << 31:
-        return list(range(first, first + _AHEAD))
-    together = mx.arange(first, first + _AHEAD, dtype=mx.int32)
-    positions = [each.reshape(()) for each in mx.split(together, _AHEAD)]
+def _positions(nth: int, count: int) -> list[Any]:
+    together = mx.arange(nth * count, (nth + 1) * count, dtype=mx.int32)
+    positions = [each.reshape(()) for each in mx.split(together, count)]
     mx.async_eval(positions)  # type: ignore[no-untyped-call]
     return positions
