@@ -108,26 +108,26 @@ def test_nothing_is_evaluated_on_the_way(captured: CapturedDevice, monkeypatch: 
 
 
 @pytest.mark.usefixtures("captured")
-def test_the_gpu_begins_before_the_last_layer_is_queued(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every eight layers with all that was queued, the plane's store included: the fence after it."""
-    geometry = mv.Geometry(20, 32, 2, 16, 512, 4)
-    caches = model_caches(mv.KvStore(geometry, 64))
+@pytest.mark.parametrize(
+    ("given", "layers"), [({}, [8, 24]), ({"begin": [1, 2, 99]}, [1, 2]), ({"begin": ()}, [])]
+)
+def test_the_gpu_begins_before_the_last_layer_is_queued(
+    monkeypatch: pytest.MonkeyPatch, given: Any, layers: list[int]
+) -> None:
+    """With all that was queued up to a layer, its store included: the fence after it."""
+    caches = model_caches(mv.KvStore(mv.Geometry(26, 32, 2, 16, 512, 4), 64), **given)
     begun: list[Any] = []
     monkeypatch.setattr(gpu_reading, "_queue", begun.extend)
-    for sessions in (caches, copy.deepcopy(caches)):
+    for session in (caches, copy.deepcopy(caches)):
         for count in (1, 1, 40, 1, 5, 1):
             begun.clear()
-            for cache in sessions:
+            for cache in session:
                 rows = mx.array(mv.seeded(cache.layer, 1, 2, count, 16))
                 cache.update_and_fetch(rows, rows)
-            layers = [cache.layer for cache in sessions for each in begun if each is cache.state[0]]
-            assert layers == [8, 16]
-            assert len(begun) == 2
-    for every, last in ((0, []), (7, [7, 14]), (19, [19]), (20, [])):
-        caches = model_caches(mv.KvStore(geometry, 64), begin_every=every)
-        assert [cache.layer for cache in caches if cache._begins] == last
-    with pytest.raises(mv.InputError, match="begin_every is -1; give a whole number"):
-        model_caches(mv.KvStore(geometry, 64), begin_every=-1)
+            assert [cache.layer for each in begun for cache in session if each is cache.state[0]] == layers
+            assert len(begun) == len(layers)
+    with pytest.raises(mv.InputError, match="begin is -1; give a whole number"):
+        model_caches(mv.KvStore(SMALL, 64), [-1])
 
 
 @pytest.mark.usefixtures("captured")

@@ -17,8 +17,8 @@ from muser_viz.model.reading import KINDS, Reading
 from muser_viz.ring import Ring
 from muser_viz.store import KvStore
 
-_BEGIN_EVERY = 8
-"""With fewer layers at a time MLX takes longer to queue a token."""
+_BEGIN = (8, 24)
+"""While the first eight run, those up to the second are queued, and while these run, the rest."""
 _DTYPES = {kind: dtype for dtype, kind in KINDS.items()}
 
 
@@ -30,16 +30,15 @@ class PlaneCache:
     what is handed back is in the model's own type again.
     """
 
-    def __init__(self, store: KvStore, layer: int, begin_every: int = _BEGIN_EVERY) -> None:
-        """``begin_every``: as ``model_caches`` takes it."""
+    def __init__(self, store: KvStore, layer: int, begins: bool = False) -> None:
+        """``begins``: a GPU begins with what is queued so far when this layer is."""
         self.store = store
         self.layer = whole("layer", layer, 0, store.geometry.n_layers - 1)
         self.plane = store.planes[self.layer]
         """The plane."""
         geometry = store.geometry
         self._one_token = (1, geometry.n_kv_heads, 1, geometry.head_dim)
-        every = whole("begin_every", begin_every, 0)
-        self._begins = every > 0 and self.layer > 0 and self.layer % every == 0
+        self._begins = begins
         self._kind: Kind = "float16"
         self._opened = self._open()
 
@@ -263,16 +262,17 @@ def _of_one_kind(keys: Any, values: Any) -> tuple[Kind, Any]:
     return KINDS[keys.dtype], values.astype(keys.dtype)
 
 
-def model_caches(store: KvStore, begin_every: int = _BEGIN_EVERY) -> list[PlaneCache]:
+def model_caches(store: KvStore, begin: Sequence[int] = _BEGIN) -> list[PlaneCache]:
     """A cache for each plane of ``store``, to be given to the model: ``model(tokens, cache=...)`` (§15.10).
 
-    ``begin_every``: a GPU begins with what is queued after so many layers, while the next
-    ones are being queued; 0: when the model's output is asked for. InputError while a step
-    is open.
+    ``begin``: layers with which a GPU begins to work on what is queued so far, while the
+    next ones are being queued; it begins once more when the model's output is asked for.
+    InputError for what is no layer's number, and while a step is open.
     """
     if store.open_step is not None:
         raise InputError("a step of the store is open: make the caches before it, or after")
-    return [PlaneCache(store, layer, begin_every) for layer in range(store.geometry.n_layers)]
+    begins = {whole("begin", layer, 0) for layer in begin}
+    return [PlaneCache(store, layer, layer in begins) for layer in range(store.geometry.n_layers)]
 
 
 def positions(caches: Sequence[Any]) -> int:
