@@ -101,7 +101,7 @@ def test_nothing_is_evaluated_on_the_way(captured: CapturedDevice, monkeypatch: 
     said = model(mx.array([[5]]), cache=caches)
     said = model(mx.array([[5, 6, 7]]), cache=caches)
     assert not waited
-    # scalars of coming tokens, and positions
+    # the scalars of coming tokens, and positions
     assert {words.dtype for words in queued} <= {mx.uint32, mx.int32}
     monkeypatch.undo()
     mx.eval(said)

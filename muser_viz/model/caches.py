@@ -267,7 +267,7 @@ def model_caches(store: KvStore, begin: Sequence[int] = _BEGIN) -> list[PlaneCac
 
     ``begin``: layers with which a GPU begins to work on what is queued so far, while the
     next ones are being queued; it begins once more when the model's output is asked for.
-    InputError for what is no layer's number, and while a step is open.
+    InputError for what is no whole number, and while a step is open.
     """
     if store.open_step is not None:
         raise InputError("a step of the store is open: make the caches before it, or after")
