@@ -109,7 +109,7 @@ def test_nothing_is_evaluated_on_the_way(captured: CapturedDevice, monkeypatch: 
 
 @pytest.mark.usefixtures("captured")
 @pytest.mark.parametrize(
-    ("given", "layers"), [({}, [8, 24]), ({"begin": [1, 2, 99]}, [1, 2]), ({"begin": ()}, [])]
+    ("given", "layers"), [({}, [9, 25]), ({"begin": [1, 2, 99]}, [1, 2]), ({"begin": ()}, [])]
 )
 def test_the_gpu_begins_before_the_last_layer_is_queued(
     monkeypatch: pytest.MonkeyPatch, given: Any, layers: list[int]

@@ -82,7 +82,10 @@ class GpuReading:
     @property
     def offset(self) -> Any:
         """The next position, in the GPU's memory."""
-        return position_on_gpu(self.plane.next_position)
+        plane, rest = self.plane, self._coming
+        ready = rest and rest[-1].before is stamp(plane)
+        at = rest[-1].position if ready else position_on_gpu(plane.next_position)
+        return at if type(at) is int else at[...]  # an object of its own: a user may add to it in place
 
     @property
     def arrays(self) -> list[Any]:

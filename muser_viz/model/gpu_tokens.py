@@ -26,6 +26,8 @@ class Token(NamedTuple):
 
     before: Ring
     """The state."""
+    position: Any
+    """The token's, as ``position_on_gpu`` has it."""
     after: Ring
     row: int
     """Where the token is stored."""
@@ -72,7 +74,10 @@ class Run:
             # of a full ring only the row changes: a constant is not waited for on the GPU
             fixed = scalars[n][:-1] if live.old == layout.capacity and not alone[n] else ()
             launch = device.repeated(name, grid, outputs, in_place, kind, takes, fixed)
-            self.tokens.append(Token(rings[n], after, row, live, alone[n], launch, scalars[n], words[n]))
+            position = position_on_gpu(rings[n].next_position)
+            self.tokens.append(
+                Token(rings[n], position, after, row, live, alone[n], launch, scalars[n], words[n])
+            )
         mx.async_eval(words)  # type: ignore[no-untyped-call]
 
 
@@ -102,7 +107,7 @@ def position_on_gpu(position: int) -> Any:
     if position >= 1 << 31:
         return position
     nth, place = divmod(position, _AHEAD)
-    return _positions(nth, _AHEAD)[place][...]  # an object of its own: a user may add to it in place
+    return _positions(nth, _AHEAD)[place]
 
 
 @lru_cache(maxsize=64)
