@@ -114,18 +114,24 @@ def test_nothing_is_evaluated_on_the_way(captured: CapturedDevice, monkeypatch: 
 def test_the_gpu_begins_before_the_last_layer_is_queued(
     monkeypatch: pytest.MonkeyPatch, given: Any, layers: list[int]
 ) -> None:
-    """With all that was queued up to a layer, its store included: the fence after it."""
+    """With all that was queued up to a layer, its store included: the fence after it.
+
+    With a token only where the thread waits between tokens; with a chunk always.
+    """
+    waiting = [True]
+    monkeypatch.setattr(gpu_reading, "Waits", lambda: lambda: waiting[0])
     caches = model_caches(mv.KvStore(mv.Geometry(26, 32, 2, 16, 512, 4), 64), **given)
     begun: list[Any] = []
     monkeypatch.setattr(gpu_reading, "_queue", begun.extend)
     for session in (caches, copy.deepcopy(caches)):
-        for count in (1, 1, 40, 1, 5, 1):
+        for count, waiting[0] in ((1, True), (1, True), (40, False), (1, False), (5, True), (1, True)):
             begun.clear()
             for cache in session:
                 rows = mx.array(mv.seeded(cache.layer, 1, 2, count, 16))
                 cache.update_and_fetch(rows, rows)
-            assert [cache.layer for each in begun for cache in session if each is cache.state[0]] == layers
-            assert len(begun) == len(layers)
+            expected = layers if count > 1 or waiting[0] else []
+            assert [cache.layer for each in begun for cache in session if each is cache.state[0]] == expected
+            assert len(begun) == len(expected)
     with pytest.raises(mv.InputError, match="begin is -1; give a whole number"):
         model_caches(mv.KvStore(SMALL, 64), [-1])
 

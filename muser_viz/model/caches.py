@@ -35,7 +35,7 @@ class PlaneCache:
     """
 
     def __init__(self, store: KvStore, layer: int, begins: bool = False) -> None:
-        """``begins``: a GPU begins with what is queued so far when this layer is."""
+        """``begins``: a GPU begins with what is queued so far when this layer is, where it can gain by it."""
         self.store = store
         self.layer = whole("layer", layer, 0, store.geometry.n_layers - 1)
         self.plane = store.planes[self.layer]
@@ -271,6 +271,8 @@ def model_caches(store: KvStore, begin: Sequence[int] = _BEGIN) -> list[PlaneCac
 
     ``begin``: layers with which a GPU begins to work on what is queued so far, while the
     next ones are being queued; it begins once more when the model's output is asked for.
+    With a token only where the calling thread waited since the last one: a GPU that runs a
+    model faster than Python queues it would gain nothing.
     InputError for what is no whole number, and while a step is open.
     """
     if store.open_step is not None:

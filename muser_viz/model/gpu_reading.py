@@ -17,6 +17,7 @@ from muser_viz.layout import Layout
 from muser_viz.model.gpu_tokens import Run, Token, coming, position_on_gpu
 from muser_viz.model.kept_rows import KeptRows
 from muser_viz.model.reading import KINDS, Pair, State, live_places, next_chunk, rows, stamp, without_room
+from muser_viz.model.waits import Waits
 from muser_viz.plane import KvPlane
 from muser_viz.ring import Ring
 
@@ -58,13 +59,15 @@ class GpuReading:
     ) -> None:
         """``limit``: positions end before it.
 
-        ``begins``: the GPU begins with what is queued so far when this plane's rows are. It
-        would have nothing to do until a model's last layer is queued.
+        ``begins``: the GPU begins with what is queued so far when this plane's rows are, with
+        a token where the thread waits between tokens. It would have nothing to do until a
+        model's last layer is queued.
         """
         self.plane = plane
         self._device = device
         self._limit = limit
         self._begins = begins
+        self._waits = Waits()
         self._run: Run | None = None
         self._coming: list[Token] = []
         """The rest of the run, the next token last."""
@@ -145,7 +148,7 @@ class GpuReading:
         self._last = token
         self.plane.advance(token.after)
         key, value = self._among(token, made, before) if token.alone else made
-        if self._begins:
+        if self._begins and self._waits():
             _queue(self.arrays)
         return without_room(key, value, token.live.cut)
 
