@@ -35,8 +35,8 @@ Kind = TypeVar("Kind", bound=Recorded)
 def read(kind: type[Kind], *folder: str) -> list[Kind]:
     """The receipts of one kind in a folder of ``kernels/receipts``, the oldest first."""
     found = []
-    folders = resources.folder("kernels").joinpath("receipts", *folder)
-    for path in sorted(folders.glob("*.json"), key=lambda path: path.stem):
+    place = resources.folder("kernels").joinpath("receipts", *folder)
+    for path in sorted(place.glob("*.json"), key=lambda path: path.stem):
         held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         found.append(kind(**{name: held[name] for name in kind.__dataclass_fields__}))
     return found
