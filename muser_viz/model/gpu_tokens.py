@@ -102,7 +102,7 @@ def position_on_gpu(position: int) -> Any:
     """A position as an int32 array, ``()``, in the GPU's memory; an int as it is from 2**31 on.
 
     An int that MLX on CUDA is handed goes into memory of the host's, which a kernel then
-    waits for.
+    waits for. The array is shared: a user is given another object.
     """
     if position >= 1 << 31:
         return position
