@@ -16,6 +16,8 @@ POSITION_LIMIT = 1 << 32
 
 def whole(name: str, value: object, low: int, high: int | None = None) -> int:
     """Return ``value`` as an int in ``low .. high``; InputError otherwise."""
+    if type(value) is int and low <= value and (high is None or value <= high):
+        return value
     bounds = f"from {low}" if high is None else f"from {low} to {high}"
     try:
         if isinstance(value, (bool, np.bool_)):

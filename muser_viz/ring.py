@@ -29,8 +29,10 @@ class Reservation:
 
 def spans(first: int, count: int, capacity: int) -> tuple[slice, ...]:
     """The physical rows ``(first + i) % capacity`` as at most two slices: head, then tail."""
-    head = min(count, capacity - first)
-    return tuple(s for s in (slice(first, first + head), slice(0, count - head)) if s.stop > s.start)
+    over = first + count - capacity
+    if over > 0:
+        return slice(first, capacity), slice(0, over)
+    return (slice(first, first + count),) if count else ()
 
 
 class Ring:
@@ -94,7 +96,7 @@ class Ring:
         CacheDiscontinuity unless ``position == next_position``; InputError
         where it is no position. Then nothing is changed.
         """
-        self.append_batch(position, 1, layer)
+        self._reserve(position, 1, layer)
         return self.physical(position)
 
     def append_batch(self, position: int, count: int, layer: int | None = None) -> Reservation:
@@ -103,6 +105,14 @@ class Ring:
         The end state is that of ``count`` single appends. A count of 0 changes
         nothing. Errors as ``append``.
         """
+        position, count = self._reserve(position, count, layer)
+        source_first = min(count, max(0, self._origin_logical - position))
+        return Reservation(
+            source_first, count - source_first, position, self._origin_logical, self._origin_physical
+        )
+
+    def _reserve(self, position: int, count: int, layer: int | None) -> tuple[int, int]:
+        """Take the state after ``count`` tokens; the position and the count, as ints."""
         position, count = span(position, count)
         if position != self.next_position:
             raise CacheDiscontinuity(layer, self.next_position, position)
@@ -110,10 +120,7 @@ class Ring:
         self._origin_logical += overflow
         self._origin_physical = (self._origin_physical + overflow) % self._capacity
         self._len = min(self._capacity, self._len + count)
-        source_first = min(count, max(0, self._origin_logical - position))
-        return Reservation(
-            source_first, count - source_first, position, self._origin_logical, self._origin_physical
-        )
+        return position, count
 
     def physical(self, position: int) -> int:
         """The row of a live token, through the origins (§15.2); NotLive otherwise."""

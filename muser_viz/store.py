@@ -101,9 +101,12 @@ class KvStore:
     @property
     def positions(self) -> set[int]:
         """The next position of every plane: one, unless a call of a model ended half way."""
-        # under a model on a GPU two rings in all, and asked for with every token
-        rings = {id(ring): ring for ring in map(attrgetter("_ring"), self.planes)}
-        return {ring.next_position for ring in rings.values()}
+        at, last = set[int](), None
+        for ring in map(attrgetter("_ring"), self.planes):  # under a model on a GPU two rings in all
+            if ring is not last:
+                at.add(ring.next_position)
+                last = ring
+        return at
 
     @property
     def open_step(self) -> Step | None:

@@ -58,7 +58,7 @@ class Run:
         for _ in range(max(1, min(_AHEAD, limit - ring.next_position)) if last else 1):
             steps.append(next_token(rings[-1]))
             rings.append(steps[-1].ring)
-        alone = [_in_place(step.live) and step.live.old * layout.kv_dim >= _MANY for step in steps]
+        alone = [step.live.old * layout.kv_dim >= _MANY and _in_place(step.live) for step in steps]
         told = [
             (Handed((slice(step.row, step.row + 1),)) if one else step.live).launch(layout, step.row)
             for step, one in zip(steps, alone, strict=True)
@@ -112,7 +112,6 @@ def position_on_gpu(position: int) -> Any:
 
 @lru_cache(maxsize=64)
 def _positions(nth: int, count: int) -> list[Any]:
-    together = mx.arange(nth * count, (nth + 1) * count, dtype=mx.int32)
-    positions = [each.reshape(()) for each in mx.split(together, count)]
+    positions = list(mx.arange(nth * count, (nth + 1) * count, dtype=mx.int32))
     mx.async_eval(positions)  # type: ignore[no-untyped-call]
     return positions

@@ -136,7 +136,7 @@ def live_places(ring: Ring) -> tuple[slice, ...]:
     """The live rows in ascending physical order, as one slice or two with a gap between."""
     if ring.len == ring.capacity:
         return (slice(0, ring.capacity),)
-    return tuple(sorted(ring.live_spans(), key=lambda place: place.start))
+    return ring.live_spans()[::-1]
 
 
 def seen_places(ring: Ring) -> tuple[slice, ...]:
