@@ -17,6 +17,7 @@ import datetime
 import gc
 import json
 import platform
+import random
 import re
 import statistics
 import time
@@ -140,6 +141,7 @@ def memory(run: Run) -> None:
         del store, caches
 
 
+_order = random.Random(1)
 BEFORE = 2
 """Tokens of a burst that are not timed: caches are cold, and a pipeline fills."""
 
@@ -172,10 +174,10 @@ def waited(run: Run, caches: Any, count: int) -> float:
 def in_turn(
     run: Run, act: Callable[..., float], held: dict[str, Any], bursts: int, count: int
 ) -> list[list[float]]:
-    """Tokens a second of each in short bursts that take turns, so that both meet the same."""
+    """Tokens a second of each in short bursts, in a shuffled order in every turn, so that all meet the same."""
     speeds: dict[str, list[float]] = {name: [] for name in held}
-    for burst in range(bursts):
-        for name in list(held)[:: -1 if burst % 2 else 1]:
+    for _ in range(bursts):
+        for name in _order.sample(list(held), len(held)):
             speeds[name].append(count / act(run, held[name], count))
     return list(speeds.values())
 
@@ -186,6 +188,7 @@ def decode(run: Run) -> None:
     makers: dict[str, Callable[[], Any]] = {
         "mlx-lm's caches": lambda: peer_caches(run.model),
         "our planes": lambda: model_caches(run.store()),
+        "mlx-lm's caches, another set": lambda: peer_caches(run.model),  # the control: 1 but for the noise
     }
     if not run.small:
         makers["our planes, begun last"] = lambda: model_caches(run.store(), begin=())
