@@ -14,7 +14,7 @@ from muser_viz.devices.mlx_gpu import FencedBuffer, MlxDevice, in_words
 from muser_viz.devices.protocol import Kind
 from muser_viz.launches import Handed, told_batch
 from muser_viz.layout import Layout
-from muser_viz.model.gpu_tokens import Run, Token, coming, position_on_gpu
+from muser_viz.model.gpu_tokens import Token, coming, position_on_gpu
 from muser_viz.model.kept_rows import KeptRows
 from muser_viz.model.reading import KINDS, Pair, State, live_places, next_chunk, rows, stamp, without_room
 from muser_viz.model.waits import Waits
@@ -68,10 +68,8 @@ class GpuReading:
         self._limit = limit
         self._begins = begins
         self._waits = Waits()
-        self._run: Run | None = None
-        self._coming: list[Token] = []
-        """The rest of the run, the next token last."""
         self._last: Token | None = None
+        """The last token, which knows the next one."""
         self._kept: KeptRows | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GpuReading:
@@ -85,9 +83,12 @@ class GpuReading:
     @property
     def offset(self) -> Any:
         """The next position, in the GPU's memory."""
-        plane, rest = self.plane, self._coming
-        ready = rest and rest[-1].before is stamp(plane)
-        at = rest[-1].position if ready else position_on_gpu(plane.next_position)
+        plane, last = self.plane, self._last
+        token = last and last.next
+        if token and token.before is stamp(plane):
+            at = token.position
+        else:
+            at = position_on_gpu(plane.next_position)
         return at if type(at) is int else at[...]  # an object of its own: a user may add to it in place
 
     @property
@@ -107,10 +108,10 @@ class GpuReading:
 
         Once a layer and token, amid all of a model: so what is looked at is little.
         """
-        plane, rest = self.plane, self._coming
-        if not rest or plane.device is not self._device:
+        plane, last = self.plane, self._last
+        token = last and last.next
+        if not token or plane.device is not self._device:
             return None
-        token = rest[-1]
         key_cache: Any = plane.key_cache
         value_cache: Any = plane.value_cache
         before = key_cache.fence
@@ -123,7 +124,6 @@ class GpuReading:
         if not made:
             return None
         key_cache.fence = value_cache.fence = made.pop()
-        rest.pop()
         return self._handed(token, made, before)
 
     def one(self, keys: Any, values: Any, kind: Kind) -> Pair:
@@ -132,13 +132,10 @@ class GpuReading:
         if pair is not None:
             return pair
         plane, last, buffers = self.plane, self._last, self._buffers
-        if self._run is None or last is None or last.after is not stamp(plane) or self._run.kind != kind:
-            last = None
-        run = coming(self._device, plane.layout, plane.ring, kind, self._limit, last)
-        token, *rest = run.tokens
+        goes_on = last and last.after is stamp(plane)
+        token = coming(self._device, plane.layout, plane.ring, kind, self._limit, last if goes_on else None)
         before = buffers[0].fence if buffers[0].fence is buffers[1].fence else None
         made = token.launch(token.words, [keys, values, buffers[0].array, buffers[1].array], buffers)
-        self._run, self._coming = run, rest[::-1]
         if not token.alone:
             self._kept = None
         return self._handed(token, made, before)

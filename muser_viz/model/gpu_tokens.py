@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 import mlx.core as mx
@@ -21,7 +22,8 @@ _AHEAD = 64
 """Tokens prepared together, from the second in a row: code that runs once a token runs from cold caches."""
 
 
-class Token(NamedTuple):
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class Token:
     """What a plane in one state does with its next token."""
 
     before: Ring
@@ -39,46 +41,41 @@ class Token(NamedTuple):
     scalars: tuple[int, ...]
     words: Any
     """The scalars as an array."""
+    next: Token | None = None
+    """The one after it, where it is prepared."""
 
 
-class Run:
-    """The next tokens of a plane in one state; the planes in it share them.
+def _prepared(
+    device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, limit: int, last: Token | None
+) -> Token:
+    """The next token of a plane in a state, and those after it.
 
-    A model's 39 rings go from state to state together, so what is made for the first
-    of them serves the others. Their scalars are queued at once: a lazy array of MLX
-    would belong to its thread.
+    Their scalars are queued at once: a lazy array of MLX would belong to its thread.
     """
-
-    def __init__(
-        self, device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, limit: int, last: Token | None
-    ) -> None:
-        """``last``: the token before these; without it one is prepared. Positions end before ``limit``."""
-        self.kind = kind
-        rings, steps = [ring], list[NextToken]()
-        for _ in range(max(1, min(_AHEAD, limit - ring.next_position)) if last else 1):
-            steps.append(next_token(rings[-1]))
-            rings.append(steps[-1].ring)
-        alone = [step.live.old * layout.kv_dim >= _MANY and _in_place(step.live) for step in steps]
-        told = [
-            (Handed((slice(step.row, step.row + 1),)) if one else step.live).launch(layout, step.row)
-            for step, one in zip(steps, alone, strict=True)
-        ]
-        scalars = [each for _, each, _ in told]
-        words = stepped(last.words, last.scalars, scalars) if last else [in_words(scalars)]
-        name, in_place = "muser_kv_store_rows_f16", (True, True, False, False)
-        takes = (1, layout.n_kv_heads, 1, layout.head_dim)
-        self.tokens: list[Token] = []
-        """In order."""
-        for n, (grid, _, outputs) in enumerate(told):
-            after, row, live = steps[n]
-            # of a full ring only the row changes: a constant is not waited for on the GPU
-            fixed = scalars[n][:-1] if live.old == layout.capacity and not alone[n] else ()
-            launch = device.repeated(name, grid, outputs, in_place, kind, takes, fixed)
-            position = position_on_gpu(rings[n].next_position)
-            self.tokens.append(
-                Token(rings[n], position, after, row, live, alone[n], launch, scalars[n], words[n])
-            )
-        mx.async_eval(words)  # type: ignore[no-untyped-call]
+    rings, steps = [ring], list[NextToken]()
+    for _ in range(max(1, min(_AHEAD, limit - ring.next_position)) if last else 1):
+        steps.append(next_token(rings[-1]))
+        rings.append(steps[-1].ring)
+    alone = [step.live.old * layout.kv_dim >= _MANY and _in_place(step.live) for step in steps]
+    told = [
+        (Handed((slice(step.row, step.row + 1),)) if one else step.live).launch(layout, step.row)
+        for step, one in zip(steps, alone, strict=True)
+    ]
+    scalars = [each for _, each, _ in told]
+    words = stepped(last.words, last.scalars, scalars) if last else [in_words(scalars)]
+    name, in_place = "muser_kv_store_rows_f16", (True, True, False, False)
+    takes = (1, layout.n_kv_heads, 1, layout.head_dim)
+    token: Token | None = None
+    for n in reversed(range(len(told))):
+        (grid, _, outputs), (after, row, live) = told[n], steps[n]
+        # of a full ring only the row changes: a constant is not waited for on the GPU
+        fixed = scalars[n][:-1] if live.old == layout.capacity and not alone[n] else ()
+        launch = device.repeated(name, grid, outputs, in_place, kind, takes, fixed)
+        position = position_on_gpu(rings[n].next_position)
+        token = Token(rings[n], position, after, row, live, alone[n], launch, scalars[n], words[n], token)
+    mx.async_eval(words)  # type: ignore[no-untyped-call]
+    assert token
+    return token
 
 
 def _in_place(live: Handed) -> bool:
@@ -86,16 +83,22 @@ def _in_place(live: Handed) -> bool:
     return live.places == (slice(0, live.old),)
 
 
-_runs: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind, int], Run] = WeakValueDictionary()
+_coming: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind, int], Token] = WeakValueDictionary()
 
 
-def coming(device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, limit: int, last: Token | None) -> Run:
-    """The Run of a state, made where no plane is in it."""
+def coming(
+    device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, limit: int, last: Token | None
+) -> Token:
+    """The next token of a plane in a state; with one before it, the ``last``, those after it are prepared too.
+
+    Positions end before ``limit``. A model's 39 rings go from state to state together, so
+    what is made for the first of them serves the others.
+    """
     name = (device, layout, ring.state, kind, limit)
-    run = _runs.get(name)
-    if run is None:
-        run = _runs[name] = Run(device, layout, ring, kind, limit, last)
-    return run
+    token = _coming.get(name)
+    if token is None:
+        token = _coming[name] = _prepared(device, layout, ring, kind, limit, last)
+    return token
 
 
 def position_on_gpu(position: int) -> Any:
