@@ -39,6 +39,8 @@ class KvPlane:
     for a kernel's ``uint`` index; BackendUnavailable.
     """
 
+    __slots__ = ("_ring", "device", "held", "key_cache", "layout", "value_cache")
+
     def __init__(
         self,
         capacity: int,

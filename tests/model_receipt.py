@@ -174,7 +174,7 @@ def waited(run: Run, caches: Any, count: int) -> float:
 def in_turn(
     run: Run, act: Callable[..., float], held: dict[str, Any], bursts: int, count: int
 ) -> list[list[float]]:
-    """Tokens a second of each in short bursts, in a shuffled order in every turn, so that all meet the same."""
+    """Tokens a second of each in bursts, in a shuffled order in every turn, so that all meet the same."""
     speeds: dict[str, list[float]] = {name: [] for name in held}
     for _ in range(bursts):
         for name in _order.sample(list(held), len(held)):
@@ -184,7 +184,7 @@ def in_turn(
 
 def decode(run: Run) -> None:
     """Tokens a second on each, prefill past the wrap and decode, three runs."""
-    length, (bursts, count) = run.window + run.chunk, (15, 4) if run.small else (20, 8)
+    length, (bursts, count) = run.window + run.chunk, (15, 4) if run.small else (12, 16)
     makers: dict[str, Callable[[], Any]] = {
         "mlx-lm's caches": lambda: peer_caches(run.model),
         "our planes": lambda: model_caches(run.store()),

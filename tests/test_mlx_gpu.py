@@ -109,6 +109,30 @@ def test_every_launch_that_touches_a_plane_takes_its_fence_and_gives_one_back(
         assert stored.fence is not fence
 
 
+def test_a_launch_is_given_eight_elements_of_a_plane_and_writes_a_row_beyond_them(
+    captured: CapturedDevice,
+) -> None:
+    """MLX counts all of what it is given as read, and sends work off early."""
+    plane = mv.KvPlane(4096, 2, 4)
+    given: list[list[int]] = []
+    call = captured.call
+
+    def noted(*launched: Any, inputs: list[Any], **shape: Any) -> list[Any]:
+        given.append([array.size for array in inputs])
+        return call(*launched, inputs=inputs, **shape)
+
+    captured.call = noted  # type: ignore[method-assign]
+    key, value = mv.seeded(1, 4096, 8), mv.seeded(2, 4096, 8)
+    plane.append_batch(0, key[:-1], value[:-1])
+    plane.append(4095, key[-1], value[-1])
+    assert [max(sizes[2:]) for sizes in given] == [9, 8]  # 9 scalars
+    assert np.array_equal(plane.raw_key(), key.astype(np.float16))
+    assert np.array_equal(plane.raw_value(), value.astype(np.float16))
+    plane.reset()
+    plane.append(0, key[5], value[5])
+    assert np.array_equal(plane.raw_key()[0], key[5].astype(np.float16))
+
+
 @pytest.mark.parametrize("platform", ["metal", "cuda"])
 def test_the_body_is_the_files_own(platform: Any) -> None:
     for kernel in catalogue().values():

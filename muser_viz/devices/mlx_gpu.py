@@ -1,7 +1,9 @@
 """``metal`` and ``cuda``: the kernels' bodies through MLX, in place, behind a fence.
 
 MLX has no custom kernel that writes an input. A Buffer is handed in as an
-input and written through a cast, which MLX does not see. So each Buffer carries
+input and written through a cast, which MLX does not see. It is its first elements that
+are handed in: MLX counts what a launch reads, to send work off in portions, and one row
+of a plane would count as all of them. So each Buffer carries
 a fence, an array that the last launch made: every kernel that touches the Buffer
 takes the fence as an input and gives a new one back, and MLX orders the two launches by
 it (on Metal with a barrier over all buffers, which is the chapter's
@@ -162,6 +164,8 @@ def _on_the_gpu(words: npt.NDArray[np.float16]) -> Any:
 class FencedBuffer:
     """An f16 ``mlx.core.array`` that kernels write in place, and its fence."""
 
+    __slots__ = ("array", "fence", "given", "shape")
+
     def __init__(self, contents: npt.NDArray[np.float16]) -> None:
         import mlx.core as mx
 
@@ -170,8 +174,10 @@ class FencedBuffer:
         if flat.size < _LEAST:
             flat = np.concatenate([flat, np.zeros(_LEAST - flat.size, np.float16)])
         self.array = _on_the_gpu(flat)
+        self.given = self.array[:_LEAST]
+        """Its first elements: what a launch is given, for MLX takes all of an input for read."""
         self.fence = mx.zeros((1,), dtype=mx.uint32)
-        mx.eval(self.array, self.fence)
+        mx.eval(self.array, self.given, self.fence)
 
     @property
     def size(self) -> int:
@@ -339,7 +345,7 @@ class MlxDevice:
             contents = self.get(buffer)
             contents[index] = values
             restored = FencedBuffer(contents)
-            buffer.array, buffer.fence = restored.array, restored.fence
+            buffer.array, buffer.given, buffer.fence = restored.array, restored.given, restored.fence
 
     def launch(self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32") -> list[Any]:
         """Queue a kernel over ``grid`` threads and return its outputs; does not wait."""
@@ -358,7 +364,7 @@ class MlxDevice:
                 fresh.append(given.shape)
             elif isinstance(given, FencedBuffer):
                 touched.append(given)
-                inputs.append(given.array)
+                inputs.append(given.given)
             else:
                 inputs.append(given)
         launch = self.prepared(name, grid, tuple(fresh), tuple(in_place), kind)

@@ -34,6 +34,8 @@ class PlaneCache:
     what is handed back is in the model's own type again.
     """
 
+    __slots__ = ("_begins", "_device", "_kind", "_one_token", "_reads", "layer", "plane", "store")
+
     def __init__(self, store: KvStore, layer: int, begins: bool = False) -> None:
         """``begins``: a GPU begins with what is queued so far when this layer is, where it can gain by it."""
         self.store = store
@@ -44,20 +46,23 @@ class PlaneCache:
         self._one_token = (1, geometry.n_kv_heads, 1, geometry.head_dim)
         self._begins = begins
         self._kind: Kind = "float16"
-        self._opened = self._open()
+        self._open()
 
-    def _open(self) -> tuple[object, Reading]:
-        """The plane's device, and the reading that goes with it."""
+    def _open(self) -> None:
+        """Take the reading that goes with the plane's device."""
         plane, device = self.plane, self.plane.device
+        self._device = device
+        self._reads: Reading
         if isinstance(device, MlxDevice):
-            return device, GpuReading(plane, device, self.store.max_context, self._begins)
-        return device, HostReading(plane, last=self.layer == self.store.geometry.n_layers - 1)
+            self._reads = GpuReading(plane, device, self.store.max_context, self._begins)
+        else:
+            self._reads = HostReading(plane, last=self.layer == self.store.geometry.n_layers - 1)
 
     def _reading(self) -> Reading:
         """The plane's reading; another where the plane has been given another device since."""
-        if self._opened[0] is not self.plane.device:
-            self._opened = self._open()
-        return self._opened[1]
+        if self._device is not self.plane.device:
+            self._open()
+        return self._reads
 
     @property
     def offset(self) -> Any:
@@ -66,7 +71,7 @@ class PlaneCache:
         An int. On a GPU an int32 ``mlx.core.array``, ``()``, so that RoPE's kernels need
         not fetch an int from the host's memory; ``int(cache.offset)`` is the number.
         """
-        return self._opened[1].offset
+        return self._reads.offset
 
     def update_and_fetch(self, keys: Any, values: Any) -> tuple[Any, Any]:
         """Store the K and V of the next tokens and return what their queries read.
@@ -79,7 +84,7 @@ class PlaneCache:
         (§15.9). InputError, ContextExhausted: then nothing was changed.
         """
         if self.layer and not self.plane.held:  # layer 0 asks where the others are
-            pair = self._opened[1].again(keys, values)
+            pair = self._reads.again(keys, values)
             if pair is not None:
                 return pair
         shape = keys.shape

@@ -54,6 +54,8 @@ class GpuReading:
     Of many rows it makes the token's alone, which goes among rows that are kept.
     """
 
+    __slots__ = ("_begins", "_device", "_kept", "_last", "_limit", "_waits", "plane")
+
     def __init__(
         self, plane: KvPlane, device: MlxDevice, limit: int = POSITION_LIMIT, begins: bool = False
     ) -> None:
@@ -118,7 +120,7 @@ class GpuReading:
         if token.before is not stamp(plane) or value_cache.fence is not before:
             return None
         try:
-            made = token.launch.queue(keys, values, key_cache.array, value_cache.array, token.words, before)
+            made = token.launch.queue(keys, values, key_cache.given, value_cache.given, token.words, before)
         except ValueError:  # MLX's, where one is no array
             return None
         if not made:
@@ -135,7 +137,7 @@ class GpuReading:
         goes_on = last and last.after is stamp(plane)
         token = coming(self._device, plane.layout, plane.ring, kind, self._limit, last if goes_on else None)
         before = buffers[0].fence if buffers[0].fence is buffers[1].fence else None
-        made = token.launch(token.words, [keys, values, buffers[0].array, buffers[1].array], buffers)
+        made = token.launch(token.words, [keys, values, buffers[0].given, buffers[1].given], buffers)
         if not token.alone:
             self._kept = None
         return self._handed(token, made, before)
@@ -156,7 +158,7 @@ class GpuReading:
             kept.put(token.row, token.live.filled, made)
         else:
             hand = _hand(self._device, self.plane.layout, token.live, KINDS[made[0].dtype])
-            kept = self._kept = KeptRows(hand([*made, buffers[0].array, buffers[1].array], buffers))
+            kept = self._kept = KeptRows(hand([*made, buffers[0].given, buffers[1].given], buffers))
         kept.as_of(buffers[0].fence, token.after.state)
         return kept.handed()
 
@@ -165,7 +167,7 @@ class GpuReading:
         self._kept = None
         plane, buffers = self.plane, self._buffers
         chunk = _chunk(self._device, plane.layout, plane.state, keys.shape[2], staged, kind)
-        inputs = [rows(keys), rows(values), buffers[0].array, buffers[1].array]
+        inputs = [rows(keys), rows(values), buffers[0].given, buffers[1].given]
         made = chunk.hand(inputs, buffers) if staged else []
         chunk.store(inputs, buffers)
         plane.advance(chunk.ring)
@@ -178,7 +180,7 @@ class GpuReading:
         """The live rows in ascending physical order."""
         buffers, nothing = self._buffers, mx.zeros((8,), getattr(mx, kind))
         hand = _hand(self._device, self.plane.layout, Handed(live_places(self.plane.ring)), kind)
-        key, value = hand([nothing, nothing, buffers[0].array, buffers[1].array], buffers)
+        key, value = hand([nothing, nothing, buffers[0].given, buffers[1].given], buffers)
         return key, value
 
     def trim(self, ring: Ring) -> None:

@@ -89,7 +89,7 @@ _coming: WeakValueDictionary[tuple[MlxDevice, Layout, State, Kind, int], Token] 
 def coming(
     device: MlxDevice, layout: Layout, ring: Ring, kind: Kind, limit: int, last: Token | None
 ) -> Token:
-    """The next token of a plane in a state; with one before it, the ``last``, those after it are prepared too.
+    """The next token of a plane in a state; after a ``last`` one, those after it are prepared too.
 
     Positions end before ``limit``. A model's 39 rings go from state to state together, so
     what is made for the first of them serves the others.

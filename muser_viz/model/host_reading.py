@@ -45,6 +45,8 @@ class HostReading:
     every read, and a growing plane's after a trim.
     """
 
+    __slots__ = ("_copy", "_keeps", "_last", "plane")
+
     def __init__(self, plane: KvPlane, last: bool) -> None:
         self.plane = plane
         self._last = last

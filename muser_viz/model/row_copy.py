@@ -45,6 +45,19 @@ class RowCopy:
     is first read in.
     """
 
+    __slots__ = (
+        "_buffers",
+        "_code",
+        "_given",
+        "_plane",
+        "_whole",
+        "_words",
+        "arrays",
+        "by_element",
+        "kind",
+        "stamp",
+    )
+
     def __init__(self, plane: KvPlane, kind: Kind, ring: Ring) -> None:
         layout = plane.layout
         self._plane = plane
