@@ -184,7 +184,7 @@ def in_turn(
 
 def decode(run: Run) -> None:
     """Tokens a second on each, prefill past the wrap and decode, three runs."""
-    length, (bursts, count) = run.window + run.chunk, (15, 4) if run.small else (12, 16)
+    length, (bursts, count) = run.window + run.chunk, (15, 4) if run.small else (10, 16)
     makers: dict[str, Callable[[], Any]] = {
         "mlx-lm's caches": lambda: peer_caches(run.model),
         "our planes": lambda: model_caches(run.store()),
