@@ -55,6 +55,26 @@ def test_a_session_goes_on_in_another_thread(captured: CapturedDevice) -> None:
     assert readings[0].plane.raw_key().tobytes() == readings[1].plane.raw_key().tobytes()
 
 
+def test_from_the_second_token_on_those_after_it_are_prepared(
+    captured: CapturedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_tokens, "_AHEAD", 5)
+    reading = GpuReading(mv.KvPlane(32, 2, 16), captured)
+    row = mx.array(mv.seeded(1, 1, 2, 1, 16))
+    prepared = []
+    for position in range(8):
+        prepared.append(reading.again(row, row) is not None)
+        if not prepared[-1]:
+            reading.one(row, row, "float32")
+        assert reading.plane.next_position == position + 1
+    assert prepared == [False, False, True, True, True, True, False, True]
+    reading.trim(mv.Ring(32, len=6))
+    assert reading.again(row, row) is None
+    reading.one(row, row, "float32")
+    assert reading.again(row, row) is None  # one alone after a break
+    assert reading.plane.next_position == 7
+
+
 def test_the_last_position_is_stored_and_counted(captured: CapturedDevice) -> None:
     plane = mv.KvPlane(4, 2, 16)
     plane.advance(mv.Ring(4, len=4, origin_logical=(1 << 32) - 5))

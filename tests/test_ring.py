@@ -122,6 +122,7 @@ def test_spans_are_the_rows_in_order(capacity: int, data: st.DataObject) -> None
     rows = [row for part in spans(first, count, capacity) for row in range(part.start, part.stop)]
     assert rows == [(first + i) % capacity for i in range(count)]
     assert len(spans(first, count, capacity)) <= 2
+    assert all(part.start < part.stop for part in spans(first, count, capacity))
 
 
 def test_rings_compare_by_state() -> None:
