@@ -34,6 +34,7 @@ class PlaneCache:
     what is handed back is in the model's own type again.
     """
 
+    # slots, here and in what it calls: once a layer and token every attribute is read from cold memory
     __slots__ = ("_begins", "_device", "_kind", "_one_token", "_reads", "layer", "plane", "store")
 
     def __init__(self, store: KvStore, layer: int, begins: bool = False) -> None:
