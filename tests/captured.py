@@ -85,6 +85,18 @@ class CapturedDevice(MlxDevice):
     def kernel(self, *named: Any) -> Callable[..., list[Any]]:
         return lambda **given: self.call(*named, **given)
 
+    def watch(self, look: Callable[[list[Any]], Any]) -> list[Any]:
+        """What ``look`` says of the inputs of every launch from now on, in order."""
+        said: list[Any] = []
+        call = self.call
+
+        def watched(*launched: Any, inputs: list[Any], **shape: Any) -> list[Any]:
+            said.append(look(inputs))
+            return call(*launched, inputs=inputs, **shape)
+
+        self.call = watched  # type: ignore[method-assign]
+        return said
+
     def call(
         self,
         name: str,

@@ -92,14 +92,7 @@ def test_every_launch_that_touches_a_plane_takes_its_fence_and_gives_one_back(
     captured: CapturedDevice,
 ) -> None:
     plane = mv.KvPlane(16, 2, 4)
-    taken: list[list[int]] = []
-    call = captured.call
-
-    def noted(*launched: Any, inputs: list[Any], **shape: Any) -> list[Any]:
-        taken.append([id(array) for array in inputs])
-        return call(*launched, inputs=inputs, **shape)
-
-    captured.call = noted  # type: ignore[method-assign]
+    taken = captured.watch(lambda inputs: [id(array) for array in inputs])
     for position in range(3):
         plane.append(position, mv.seeded(1, 8), mv.seeded(2, 8))
         stored: Any = plane.key_cache
@@ -115,14 +108,7 @@ def test_a_launch_is_given_eight_elements_of_a_plane_and_writes_a_row_beyond_the
 ) -> None:
     """MLX counts all of what it is given as read, and sends work off early."""
     plane = mv.KvPlane(4096, 2, 4)
-    given: list[list[int]] = []
-    call = captured.call
-
-    def noted(*launched: Any, inputs: list[Any], **shape: Any) -> list[Any]:
-        given.append([array.size for array in inputs])
-        return call(*launched, inputs=inputs, **shape)
-
-    captured.call = noted  # type: ignore[method-assign]
+    given = captured.watch(lambda inputs: [array.size for array in inputs])
     key, value = mv.seeded(1, 4096, 8), mv.seeded(2, 4096, 8)
     plane.append_batch(0, key[:-1], value[:-1])
     plane.append(4095, key[-1], value[-1])

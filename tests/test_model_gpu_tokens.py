@@ -214,21 +214,12 @@ def test_a_prepared_token_is_looked_at_while_a_step_is_open() -> None:
     assert store.positions == {7}
 
 
-def test_a_prepared_token_waits_for_who_touched_v_alone(
-    captured: CapturedDevice, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prepared_token_waits_for_who_touched_v_alone(captured: CapturedDevice) -> None:
     reading = GpuReading(mv.KvPlane(32, 2, 16), captured)
     row = mx.array(mv.seeded(1, 1, 2, 1, 16))
     for _ in range(3):
         reading.one(row, row, "float32")
-    waited_for: list[int] = []
-    call = captured.call
-
-    def noted(*launched: Any, inputs: list[Any], **shape: Any) -> list[Any]:
-        waited_for.append(inputs[-1].size)
-        return call(*launched, inputs=inputs, **shape)
-
-    monkeypatch.setattr(captured, "call", noted)
+    waited_for = captured.watch(lambda inputs: inputs[-1].size)
     value: Any = reading.plane.value_cache
     value.fence = mx.zeros((1,), mx.uint32)
     reading.one(row, row, "float32")

@@ -167,17 +167,23 @@ class FencedBuffer:
     __slots__ = ("array", "fence", "given", "shape")
 
     def __init__(self, contents: npt.NDArray[np.float16]) -> None:
+        self.shape = contents.shape
+        self.hold(contents)
+
+    def hold(self, contents: npt.NDArray[np.float16]) -> None:
+        """Take contents of its shape into an array of its own, which no launch has touched."""
         import mlx.core as mx
 
-        self.shape = contents.shape
         flat = np.ascontiguousarray(contents).reshape(-1)
         if flat.size < _LEAST:
             flat = np.concatenate([flat, np.zeros(_LEAST - flat.size, np.float16)])
-        self.array = _on_the_gpu(flat)
-        self.given = self.array[:_LEAST]
+        array = _on_the_gpu(flat)
+        given, fence = array[:_LEAST], mx.zeros((1,), dtype=mx.uint32)
+        mx.eval(array, given, fence)
+        self.array = array
+        self.given = given
         """Its first elements: what a launch is given, for MLX takes all of an input for read."""
-        self.fence = mx.zeros((1,), dtype=mx.uint32)
-        mx.eval(self.array, self.given, self.fence)
+        self.fence = fence
 
     @property
     def size(self) -> int:
@@ -344,8 +350,7 @@ class MlxDevice:
         for buffer, index, values in parts:
             contents = self.get(buffer)
             contents[index] = values
-            restored = FencedBuffer(contents)
-            buffer.array, buffer.given, buffer.fence = restored.array, restored.given, restored.fence
+            buffer.hold(contents)
 
     def launch(self, name: str, grid: int, arguments: Sequence[Any], kind: Kind = "float32") -> list[Any]:
         """Queue a kernel over ``grid`` threads and return its outputs; does not wait."""
